@@ -1,0 +1,46 @@
+"""Inclusion probabilities of a fixed-size cohort: π_i = min(1, c·s_i) with Σ π_i = K.
+
+The one water-filling routine behind the server's expected cost and every unequal-probability sampler. Clients whose share
+would exceed one are certain; the rest keep their proportions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+
+
+def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArray | None = None) -> FloatArray:
+    """Return π_i = min(1, c·size_i) with Σ weight_i·π_i = cohort_size.
+
+    Args:
+        size: (clients,) non-negative; the probability is proportional to it until it reaches one.
+        cohort_size: How many clients are drawn, at most the number of clients with a positive size.
+        weight: (clients,) how many clients each entry stands for; one each if absent.
+
+    Guarantees:
+        Values lie in [0, 1] and add up to `cohort_size` to rounding error; order of sizes is order of probabilities.
+
+    Example:
+        >>> inclusion_probability(np.array([1.0, 1.0, 1.0, 10.0]), 2).round(4).tolist()
+        [0.3333, 0.3333, 0.3333, 1.0]
+    """
+    size = _validate.vector("size", size, low=0.0)
+    count = np.ones_like(size) if weight is None else weight
+    available = float(count[size > 0].sum())
+    if not 0 < cohort_size <= available * (1 + 1e-12):
+        raise InvalidInput(
+            f"cohort_size must be above 0 and at most {available:g} (the clients that can be drawn), got {cohort_size!r}."
+        )
+    # Sorted by size, the certain clients are the largest. With the first l entries uncertain,
+    # c = (K − what the certain ones take) / Σ_{j≤l} w_j s_j; the right l is the largest with c·s_l ≤ 1.
+    order = np.argsort(size, kind="stable")
+    mass = np.cumsum((count * size)[order])
+    certain = count[order][::-1].cumsum()[::-1] - count[order]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = (cohort_size - certain) / mass
+    feasible = (cohort_size - certain > 0) & (scale * size[order] <= 1.0 + 1e-12)
+    return np.minimum(1.0, scale[np.flatnonzero(feasible)[-1]] * size)

@@ -1,0 +1,105 @@
+"""Checks on values that come from outside: reject NaN first, then range; name, value and range in every message.
+
+Each check asks "is it good?" because NaN fails every comparison. `bool` is not a number here: `True` as a
+budget is a mistake, not a one.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedpcs.errors import InvalidInput
+
+FloatArray = NDArray[np.float64]
+
+
+def number(name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, remedy: str = "") -> float:
+    """Return `value` as a finite float in [low, high].
+
+    Example:
+        >>> number("sampling_ratio", 0.2, low=0.0, high=1.0)
+        0.2
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise InvalidInput(_sentence(name, value, f"a number {_interval(low, high)}", remedy))
+    result = float(value)
+    if not (math.isfinite(result) and low <= result <= high):
+        raise InvalidInput(_sentence(name, value, f"a number {_interval(low, high)}", remedy))
+    return result
+
+
+def positive(name: str, value: Any, *, remedy: str = "") -> float:
+    """Return `value` as a finite float above zero."""
+    result = number(name, value, remedy=remedy)
+    if not result > 0.0:
+        raise InvalidInput(_sentence(name, value, "a number above 0", remedy))
+    return result
+
+
+def integer(name: str, value: Any, *, low: int, high: int | None = None, remedy: str = "") -> int:
+    """Return `value` as an int in [low, high]."""
+    allowed = f"a whole number {_interval(low, math.inf if high is None else high)}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise InvalidInput(_sentence(name, value, allowed, remedy))
+    result = int(value)
+    if not (result >= low and (high is None or result <= high)):
+        raise InvalidInput(_sentence(name, value, allowed, remedy))
+    return result
+
+
+def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `options`."""
+    if not (isinstance(value, str) and value in options):
+        raise InvalidInput(_sentence(name, value, "one of " + ", ".join(map(repr, options)), ""))
+    return value
+
+
+def vector(
+    name: str,
+    value: ArrayLike,
+    *,
+    length: int | None = None,
+    low: float = -math.inf,
+    high: float = math.inf,
+    remedy: str = "",
+) -> FloatArray:
+    """Return `value` as a one-dimensional float array, all of it finite and in [low, high].
+
+    The result is a fresh array: a caller's later edits cannot reach it.
+    """
+    raw = np.asarray(value)
+    if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
+        raise InvalidInput(_sentence(name, value, "a list of numbers", remedy))
+    array = np.array(raw, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(f"{name} must be a flat list of numbers, got shape {array.shape}. {remedy}".strip())
+    if length is not None and array.size != length:
+        raise InvalidInput(f"{name} must have {length} entries, got {array.size}. {remedy}".strip())
+    good = np.isfinite(array) & (array >= low) & (array <= high)
+    if not good.all():
+        index = int(np.flatnonzero(~good)[0])
+        allowed = f"a number {_interval(low, high)}"
+        raise InvalidInput(_sentence(f"{name}[{index}]", float(array[index]), allowed, remedy))
+    return array
+
+
+def _interval(low: float, high: float) -> str:
+    if math.isinf(low) and math.isinf(high):
+        return "that is finite"
+    if math.isinf(high):
+        return f"of at least {low:g}"
+    if math.isinf(low):
+        return f"of at most {high:g}"
+    return f"in [{low:g}, {high:g}]"
+
+
+def _sentence(name: str, value: object, allowed: str, remedy: str) -> str:
+    shown = repr(value)
+    if len(shown) > 80:
+        shown = shown[:77] + "..."
+    return f"{name} must be {allowed}, got {shown}. {remedy}".strip()

@@ -1,0 +1,36 @@
+"""Errors that users meet: each says what is wrong, and carries an exit code for the command line.
+
+Every message has three parts: which value is wrong, what would be allowed, what to do about it.
+"""
+
+from __future__ import annotations
+
+
+class FedpcsError(Exception):
+    """Anything fedpcs refuses to do. Children differ in what a caller can do about it.
+
+    Attributes:
+        exit_code: What the command line returns when this error ends it.
+    """
+
+    exit_code: int = 1
+
+
+class InvalidInput(FedpcsError, ValueError):
+    """A value from the caller, a file or the command line is not usable as it stands."""
+
+    exit_code = 2
+
+
+class NotConverged(FedpcsError):
+    """A solver stopped without an answer it can vouch for. The best it has is in `solution`.
+
+    Attributes:
+        solution: What the solver would have returned with `throw=False`.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, solution: object = None) -> None:
+        super().__init__(message)
+        self.solution = solution

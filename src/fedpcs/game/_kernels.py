@@ -1,0 +1,246 @@
+"""Compiled kernels of the exact best response: one client's dynamic programme on its budget.
+
+Notation (SPEC of the game, see `fedpcs.game.payoffs`): ρ budget, φ crowd's mean, α retention, ψ privacy aversion,
+P probability of selection. A client at ρ moves to y = φ + α(ρ − φ), anywhere between φ and ρ:
+
+    V_t(ρ) = P(ρR − ψρ²) + max_y { V_{t+1}(y) − P(1−ψ)((y−φ)/(ρ−φ))² },    V_T(ρ) = P(ρR − ψρ²).
+
+V is stored with its slope at the nodes of a grid and read as a cubic Hermite spline. The slope costs nothing: by the
+envelope theorem V_t' = ∂/∂ρ[P(ρR − ψρ² − (1−ψ)α²)] + α V_{t+1}'(y) at the chosen α. Between two nodes the quantity to
+maximise is a cubic in y, so its maximum has a closed form and no step size is involved.
+
+Every kernel releases the GIL and touches only its own rows, so threads give the same bits as one thread.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from fedpcs._validate import FloatArray
+
+# Closer to the crowd's mean than this share of it, a client *is* at the mean and has nothing to retain.
+_AT_MEAN = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def selection(
+    budget: float, mean: float, cohort: float, clients: float, budget_aware: bool
+) -> tuple[float, float]:
+    """Return P and dP/dρ: P = 1 − (1 − x)^K with x = min(1, ρ/(Nφ)), or the constant K/N."""
+    if not budget_aware:
+        return cohort / clients, 0.0
+    share = budget / (clients * mean)
+    if share >= 1.0:
+        return 1.0, 0.0
+    missed = (1.0 - share) ** (cohort - 1.0)
+    return 1.0 - missed * (1.0 - share), cohort * missed / (clients * mean)
+
+
+@njit(cache=True, nogil=True)
+def locate(nodes: FloatArray, point: float) -> int:
+    """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the grid's cells."""
+    low = 0
+    high = nodes.size - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if nodes[middle] <= point:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def spline(
+    nodes: FloatArray, value: FloatArray, slope: FloatArray, cell: int, point: float
+) -> tuple[float, float]:
+    """Return the cubic Hermite spline and its derivative at `point` in `cell`."""
+    h = nodes[cell + 1] - nodes[cell]
+    u = (point - nodes[cell]) / h
+    p = slope[cell] * h
+    q = slope[cell + 1] * h
+    d = value[cell + 1] - value[cell]
+    c2 = 3.0 * d - 2.0 * p - q
+    c3 = p + q - 2.0 * d
+    return value[cell] + u * (p + u * (c2 + u * c3)), (p + u * (2.0 * c2 + 3.0 * u * c3)) / h
+
+
+@njit(cache=True, nogil=True)
+def best_move(
+    nodes: FloatArray,
+    value: FloatArray,
+    slope: FloatArray,
+    budget: float,
+    mean: float,
+    keep_cost: float,
+    first: int,
+    last: int,
+) -> tuple[float, float, int]:
+    """Return (next budget, value, cell): the best y between `mean` and `budget`, searched in cells [first, last].
+
+    Nodes are compared first; then the cubic of each cell beside the best node is maximised in closed form.
+    """
+    gap = budget - mean
+    mean_cell = locate(nodes, mean)
+    best_y = mean
+    best_f = spline(nodes, value, slope, mean_cell, mean)[0]
+    best_k = mean_cell
+    if abs(gap) <= _AT_MEAN * mean:
+        return best_y, best_f, best_k
+    budget_cell = locate(nodes, budget)
+    f = spline(nodes, value, slope, budget_cell, budget)[0] - keep_cost
+    if f > best_f:
+        best_y, best_f, best_k = budget, f, budget_cell
+    price = keep_cost / (gap * gap)
+    low_cell = min(mean_cell, budget_cell)
+    high_cell = max(mean_cell, budget_cell)
+    for k in range(max(low_cell + 1, first), min(high_cell, last) + 1):
+        f = value[k] - price * (nodes[k] - mean) ** 2
+        if f > best_f:
+            best_y, best_f, best_k = nodes[k], f, k
+    centre = best_k
+    for k in range(max(low_cell, centre - 1), min(high_cell, centre + 1) + 1):
+        # f(u) = value + p u + c2 u² + c3 u³ − price (y₀ − φ + u h)²; its maximum solves b1 + 2 b2 u + 3 c3 u² = 0.
+        h = nodes[k + 1] - nodes[k]
+        p = slope[k] * h
+        q = slope[k + 1] * h
+        d = value[k + 1] - value[k]
+        c3 = p + q - 2.0 * d
+        b1 = p - 2.0 * price * (nodes[k] - mean) * h
+        b2 = 3.0 * d - 2.0 * p - q - price * h * h
+        discriminant = b2 * b2 - 3.0 * c3 * b1
+        if discriminant < 0.0:
+            continue
+        denominator = math.sqrt(discriminant) - b2
+        if denominator <= 0.0 or not 0.0 < b1 < denominator:
+            continue
+        y = nodes[k] + b1 / denominator * h
+        if not min(budget, mean) < y < max(budget, mean):
+            continue
+        f = spline(nodes, value, slope, k, y)[0] - price * (y - mean) ** 2
+        if f > best_f:
+            best_y, best_f, best_k = y, f, k
+    return best_y, best_f, best_k
+
+
+@njit(cache=True, nogil=True)
+def tabulate(
+    aversion: FloatArray,
+    nodes: FloatArray,
+    reward: FloatArray,
+    mean: FloatArray,
+    cohort: FloatArray,
+    clients: float,
+    budget_aware: bool,
+    value: FloatArray,
+    slope: FloatArray,
+    first_row: int,
+    last_row: int,
+) -> None:
+    """Fill value[t, m] and slope[t, m] for the aversions in [first_row, last_row), backward in time.
+
+    The best y never falls as ρ rises (keeping costs P(1−ψ)/(ρ−φ)² per squared step, which falls away from φ on
+    both sides), so the middle node's choice bounds the search of the nodes on either side: divide and conquer,
+    n log n instead of n² comparisons a round.
+    """
+    last_round = reward.size - 1
+    size = nodes.shape[1]
+    stack = [(0, 0, 0, 0)]
+    for m in range(first_row, last_row):
+        dislike = aversion[m]
+        for t in range(last_round, -1, -1):
+            stack.clear()
+            stack.append((0, size - 1, 0, size - 2))
+            while len(stack) > 0:
+                low, high, first, last = stack.pop()
+                if low > high:
+                    continue
+                i = (low + high) >> 1
+                rho = nodes[t, i]
+                p, dp = selection(rho, mean[t], cohort[t], clients, budget_aware)
+                gain = rho * reward[t] - dislike * rho * rho
+                value[t, m, i] = p * gain
+                slope[t, m, i] = dp * gain + p * (reward[t] - 2.0 * dislike * rho)
+                if t == last_round:
+                    chosen = 0
+                    stack.append((low, i - 1, 0, 0))
+                    stack.append((i + 1, high, 0, 0))
+                    continue
+                keep_cost = (1.0 - dislike) * p
+                following = nodes[t + 1]
+                y, f, chosen = best_move(
+                    following, value[t + 1, m], slope[t + 1, m], rho, mean[t], keep_cost, first, last
+                )
+                gap = rho - mean[t]
+                value[t, m, i] += f
+                if abs(gap) > _AT_MEAN * mean[t]:
+                    kept = (y - mean[t]) / gap
+                    onward = spline(following, value[t + 1, m], slope[t + 1, m], chosen, y)[1]
+                    slope[t, m, i] += kept * onward - dp * (1.0 - dislike) * kept * kept
+                # One cell of slack on either side: the choice is a node or a point inside a cell.
+                stack.append((low, i - 1, first, min(chosen + 1, last)))
+                stack.append((i + 1, high, max(chosen - 1, first), last))
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    aversion: FloatArray,
+    row: FloatArray,
+    fraction: FloatArray,
+    nodes: FloatArray,
+    value: FloatArray,
+    slope: FloatArray,
+    budget: FloatArray,
+    mean: float,
+    cohort: float,
+    clients: float,
+    budget_aware: bool,
+    following: FloatArray,
+    retention: FloatArray,
+    first_client: int,
+    last_client: int,
+) -> None:
+    """Move clients [first_client, last_client) one round on, given next round's table of values.
+
+    Client i reads row[i] of the table, blended with the next row by fraction[i].
+    """
+    size = nodes.size
+    blend_value = value[0].copy()
+    blend_slope = slope[0].copy()
+    for i in range(first_client, last_client):
+        p = selection(budget[i], mean, cohort, clients, budget_aware)[0]
+        keep_cost = (1.0 - aversion[i]) * p
+        r = row[i]
+        if fraction[i] > 0.0:
+            w = fraction[i]
+            for k in range(size):
+                blend_value[k] = (1.0 - w) * value[r, k] + w * value[r + 1, k]
+                blend_slope[k] = (1.0 - w) * slope[r, k] + w * slope[r + 1, k]
+            y = best_move(nodes, blend_value, blend_slope, budget[i], mean, keep_cost, 0, size - 2)[0]
+        else:
+            y = best_move(nodes, value[r], slope[r], budget[i], mean, keep_cost, 0, size - 2)[0]
+        gap = budget[i] - mean
+        retention[i] = 0.0 if abs(gap) <= _AT_MEAN * mean else (y - mean) / gap
+        following[i] = y
+
+
+@njit(cache=True, nogil=True)
+def read_table(
+    row: FloatArray,
+    fraction: FloatArray,
+    nodes: FloatArray,
+    value: FloatArray,
+    slope: FloatArray,
+    budget: FloatArray,
+    result: FloatArray,
+) -> None:
+    """Fill result[i] with the table's value for client i at its budget."""
+    for i in range(budget.size):
+        r = row[i]
+        cell = locate(nodes, budget[i])
+        result[i] = spline(nodes, value[r], slope[r], cell, budget[i])[0]
+        if fraction[i] > 0.0:
+            upper = spline(nodes, value[r + 1], slope[r + 1], cell, budget[i])[0]
+            result[i] += fraction[i] * (upper - result[i])

@@ -1,0 +1,62 @@
+"""The paper's best response (Theorem 1): a stationary point from the discrete maximum principle.
+
+Notation: λ costate, S stage derivative. For a client on the path (ρ, α),
+
+    λ(T) = S(T),   λ(t) = α^t λ(t+1) + S(t),   α^t = λ(t+1)(ρ^t − φ(t)) / (2(1−ψ)P^t).
+
+Differentiating the stage payoff gives S = P'·(ρR − ψρ² − (1−ψ)α²) + P·(R − 2ψρ) with P' = (K/(Nφ))(1−x)^{K−1}. The paper's
+M_i^t loses the factor K/(Nφ) in front of −(ψρ² + (1−ψ)α²); `printed=True` keeps that slip, so the two can be compared.
+Either way α is clipped to [0, 1], which the paper requires and its formula does not ensure. A stationary point need
+not be a maximum: that is what `fedpcs.game.exact` is for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedpcs._validate import FloatArray
+from fedpcs.game.payoffs import Profile, selection_probability
+from fedpcs.game.population import Population
+from fedpcs.game.rules import Terms
+
+
+def follow(retention: FloatArray, terms: Terms, population: Population) -> Profile:
+    """Play (rounds, types) retentions against the announced mean field."""
+    budget = np.empty_like(retention)
+    budget[0] = population.initial_budget
+    for t in range(terms.last_round):
+        mean = terms.mean_budget[t]
+        budget[t + 1] = mean + retention[t] * (budget[t] - mean)
+    return Profile(budget, retention, budget @ population.weight)
+
+
+def stage_derivative(profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool) -> FloatArray:
+    """Return S(t) = ∂/∂ρ of the stage payoff, as it is or as the paper prints it: (rounds, types)."""
+    ρ, α, ψ = profile.budget, profile.retention, aversion
+    R = terms.reward[:, None]
+    P = selection_probability(ρ, terms)
+    if not terms.is_budget_aware:
+        return np.asarray(P * (R - 2.0 * ψ * ρ))
+    K, Nφ = terms.cohort_size[:, None], terms.num_clients * terms.mean_budget[:, None]
+    missed = np.where(ρ < Nφ, 1.0 - np.minimum(1.0, ρ / Nφ), 0.0) ** (K - 1.0)
+    missed = np.where(ρ < Nφ, missed, 0.0)
+    cost_factor = 1.0 if printed else K / Nφ
+    # Theorem 1: Q R + M, with Q = P + (K ρ/(Nφ))(1−x)^{K−1}.
+    Q = P + missed * K * ρ / Nφ
+    M = -2.0 * ψ * ρ * P - cost_factor * missed * (ψ * ρ**2 + (1.0 - ψ) * α**2)
+    return np.asarray(Q * R + M)
+
+
+def stationary_retention(
+    profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool
+) -> FloatArray:
+    """Return the retention Theorem 1 asks for on the current path, clipped to [0, 1]: (rounds, types)."""
+    stage = stage_derivative(profile, aversion, terms, printed=printed)
+    chance = selection_probability(profile.budget, terms)
+    retention = np.zeros_like(profile.retention)
+    costate = stage[-1]
+    for t in range(terms.last_round - 1, -1, -1):
+        gap = profile.budget[t] - terms.mean_budget[t]
+        retention[t] = (costate * gap / (2.0 * (1.0 - aversion) * chance[t])).clip(0.0, 1.0)
+        costate = retention[t] * costate + stage[t]
+    return retention

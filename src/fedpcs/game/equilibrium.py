@@ -1,0 +1,147 @@
+"""Solve the whole game: rewards, the clients' equilibrium under them, and the certificate that it is one.
+
+`solve` is the front door of `fedpcs.game`. It returns an `Equilibrium` with its status, or raises `NotConverged` (which
+carries the same object) when no profile was found that certifies to the tolerance asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import NotConverged
+from fedpcs.game import exact, mean_field, reward, verify, welfare
+from fedpcs.game.mean_field import RESPONSE_MODES, MeanField, ResponseMode
+from fedpcs.game.payoffs import Profile, server_cost
+from fedpcs.game.rules import Game, Terms
+
+Status = Literal["converged", "not-converged", "not-an-equilibrium"]
+
+STATUS_MEANING: dict[Status, str] = {
+    "converged": "The mean budgets reproduce themselves and no client gains more than the tolerance by deviating.",
+    "not-converged": "The mean budgets still move from sweep to sweep, and no profile found certifies. "
+    "Raise `tolerance`, or use response = 'exact' if you did not.",
+    "not-an-equilibrium": "The mean budgets stand still, but clients gain more than the tolerance by deviating. "
+    "Use response = 'exact', or raise `tolerance`.",
+}
+_MOST_REFINEMENTS = 2
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A solved game.
+
+    Attributes:
+        game: What was solved.
+        reward: What the server announces, and how it was found.
+        profile: What clients do.
+        status: See `STATUS_MEANING`.
+        iterations: Sweeps over the mean field, for the final rewards.
+        residual: max_t |Δφ(t)| of the last sweep.
+        certificate: How much clients could gain by deviating.
+        cost: (rounds,) the server's expected cost.
+        history: (iterations + 1, rounds) φ sweep by sweep.
+    """
+
+    game: Game
+    reward: reward.RewardPlan
+    profile: Profile
+    status: Status
+    iterations: int
+    residual: float
+    certificate: verify.Certificate
+    cost: FloatArray
+    history: FloatArray
+
+    @property
+    def terms(self) -> Terms:
+        """What the server announces to clients."""
+        return self.game.terms(self.reward.path, self.profile.mean_budget)
+
+    def welfare(self) -> tuple[welfare.Welfare, welfare.PriceOfAnarchy]:
+        """Return welfare and price of anarchy, here and under a sampler that ignores budgets."""
+        blind = replace(self.game, selection="budget-blind")
+        other = mean_field.settle(blind, self.reward.path).profile
+        return welfare.assess(self.profile.budget, other.budget, self.reward.path, self.game)
+
+
+def solve(
+    game: Game,
+    reward_policy: str | float | ArrayLike = "commitment",
+    *,
+    response: ResponseMode = "exact",
+    tolerance: float = 1e-3,
+    throw: bool = True,
+) -> Equilibrium:
+    """Solve the two-stage game and certify the answer.
+
+    Args:
+        game: The rules and the population.
+        reward_policy: "commitment", "per-round", a number, or one number per round.
+        response: How clients answer: "exact", "costate" (corrected Theorem 1) or "paper" (as printed).
+        tolerance: Largest change of φ in a sweep, and largest relative exploitability, of an equilibrium.
+        throw: Raise `NotConverged` rather than return a result that is not an equilibrium.
+
+    Solves: rewards R and a mean field φ such that clients who best-respond to (R, φ) have mean budget φ.
+
+    Example:
+        >>> from fedpcs.game import make_game, uniform
+        >>> found = solve(make_game(uniform(50, seed=1), last_round=5), 5.0)
+        >>> found.status, found.certificate.relative < 1e-4
+        ('converged', True)
+    """
+    _validate.choice("response", response, RESPONSE_MODES)
+    limit = _validate.positive("tolerance", tolerance)
+    plan = reward.plan(game, reward_policy, response=response, tolerance=limit)
+    outcome, certificate = _settle_and_certify(game, plan.path, response, limit)
+    status: Status = "converged"
+    if not certificate.is_equilibrium(limit):
+        status = "not-an-equilibrium" if outcome.is_settled else "not-converged"
+    elif not outcome.is_settled:
+        status = "not-converged"
+    found = Equilibrium(
+        game,
+        plan,
+        outcome.profile,
+        status,
+        outcome.iterations,
+        outcome.residual,
+        certificate,
+        server_cost(outcome.profile.budget, plan.path, game),
+        outcome.history,
+    )
+    if throw and status != "converged":
+        raise NotConverged(
+            f"{status}: residual {found.residual:.3g}, relative exploitability {certificate.relative:.3g}, "
+            f"tolerance {limit:g}. {STATUS_MEANING[status]}",
+            found,
+        )
+    return found
+
+
+def _settle_and_certify(
+    game: Game, path: FloatArray, response: ResponseMode, tolerance: float
+) -> tuple[MeanField, verify.Certificate]:
+    """Settle the mean field; refine the exact response's table while the certificate asks for it."""
+    resolution = exact.Resolution()
+    start = None
+    for attempt in range(_MOST_REFINEMENTS + 1):
+        outcome = mean_field.settle(
+            game, path, response, tolerance=tolerance, start=start, resolution=resolution
+        )
+        certificate = verify.certify(outcome.profile, path, game)
+        done = certificate.is_equilibrium(tolerance) or not outcome.is_settled or response != "exact"
+        if done or attempt == _MOST_REFINEMENTS:
+            break
+        resolution, start = resolution.refined(), outcome.profile.mean_budget
+    return outcome, certificate
+
+
+def profile_of(budget: FloatArray, retention: FloatArray, game: Game) -> Profile:
+    """Return the profile of given paths, its mean field recomputed."""
+    return Profile(budget, retention, np.asarray(budget @ game.population.weight))

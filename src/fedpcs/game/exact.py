@@ -1,0 +1,239 @@
+"""The exact best response: backward dynamic programming on the budget, then a forward pass per client.
+
+A client's value depends on who it is only through ψ, so values are tabulated on (budget, ψ) once, whatever N is; only
+the forward pass grows with the number of clients. Exactness rests on two things. Nodes crowd logarithmically around the
+mean budgets φ(t) and φ(t−1), where values bend most: a client near the mean can leave or join it almost for free.
+And between nodes the maximum is taken in closed form (`fedpcs.game._kernels`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.game import _kernels
+from fedpcs.game._threads import in_threads
+from fedpcs.game.payoffs import Profile
+from fedpcs.game.population import AVERSION_BOUNDS, Population
+from fedpcs.game.rules import Terms
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How fine the table is.
+
+    Attributes:
+        uniform: Nodes spread evenly over the budgets in play.
+        clustered: Nodes on each side of each of the two mean budgets, in geometric steps.
+        aversion: Rows over ψ. Fewer distinct ψ than this get a row each; more share rows, values blended.
+    """
+
+    uniform: int = 96
+    clustered: int = 14
+    aversion: int = 129
+
+    def refined(self) -> Resolution:
+        """Return a resolution twice as fine."""
+        return Resolution(2 * self.uniform, self.clustered + 6, 2 * self.aversion)
+
+
+COARSE = Resolution(uniform=48, clustered=9, aversion=33)
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """Best achievable utility from each round on.
+
+    Attributes:
+        aversion: (rows,) ψ, rising.
+        nodes: (rounds, nodes) budgets, rising in each round.
+        value: (rounds, rows, nodes).
+        slope: (rounds, rows, nodes), its derivative in the budget.
+    """
+
+    aversion: FloatArray
+    nodes: FloatArray
+    value: FloatArray
+    slope: FloatArray
+
+    def rows(self, aversion: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+        """Return for each ψ the row at or below it and how far it lies towards the next."""
+        if self.aversion.size == 1:
+            return np.zeros(aversion.size, dtype=np.int64), np.zeros(aversion.size)
+        row = np.searchsorted(self.aversion, aversion, side="right") - 1
+        row = row.clip(0, self.aversion.size - 2)
+        width = self.aversion[row + 1] - self.aversion[row]
+        fraction = ((aversion - self.aversion[row]) / width).clip(0.0, 1.0)
+        whole = fraction == 1.0
+        return row + whole, np.where(whole, 0.0, fraction)
+
+
+def tabulate(
+    terms: Terms,
+    aversion: FloatArray,
+    budget_range: tuple[float, float],
+    resolution: Resolution | None = None,
+) -> ValueTable:
+    """Tabulate the value of every budget in `budget_range` in every round, for each ψ in `aversion`.
+
+    Solves: V_t(ρ) = P(ρR − ψρ²) + max_y {V_{t+1}(y) − P(1−ψ)((y−φ)/(ρ−φ))²}, y between φ and ρ.
+    """
+    nodes = _nodes(terms.mean_budget, budget_range, resolution or Resolution())
+    shape = (terms.last_round + 1, aversion.size, nodes.shape[1])
+    value, slope = np.empty(shape), np.empty(shape)
+
+    def fill(first: int, last: int) -> None:
+        _kernels.tabulate(
+            aversion,
+            nodes,
+            terms.reward,
+            terms.mean_budget,
+            terms.cohort_size,
+            float(terms.num_clients),
+            terms.is_budget_aware,
+            value,
+            slope,
+            first,
+            last,
+        )
+
+    in_threads(fill, aversion.size, smallest_chunk=8)
+    return ValueTable(aversion, nodes, value, slope)
+
+
+def table_rows(population: Population, resolution: Resolution | None = None) -> FloatArray:
+    """Return the ψ to tabulate for a population: each type's own, or a shared grid when there are many.
+
+    The shared grid is even in ψ − 0.15·log(1−ψ): near ψ = 1 resisting the crowd becomes free and behaviour
+    changes with 1 − ψ, so rows crowd there.
+    """
+    own = np.unique(population.privacy_aversion)
+    count = (resolution or Resolution()).aversion
+    if own.size <= count:
+        return own
+    dense = np.linspace(own[0], own[-1], 4097)
+    stretched = dense - 0.15 * np.log1p(-dense)
+    rows = np.interp(np.linspace(stretched[0], stretched[-1], count), stretched, dense)
+    rows[0], rows[-1] = own[0], own[-1]
+    return rows
+
+
+def play(table: ValueTable, terms: Terms, population: Population, *, in_order: bool) -> Profile:
+    """Let every type follow the table from its initial budget.
+
+    With `in_order` the mean each round is the crowd's own, so the result is a self-consistent profile and a
+    correction reaches every later round at once; the announced mean then enters only through the table.
+    Without it clients face the announced mean.
+    """
+    rounds, size = terms.last_round + 1, population.num_types
+    row, fraction = table.rows(population.privacy_aversion)
+    budget, retention = np.empty((rounds, size)), np.zeros((rounds, size))
+    mean = np.empty(rounds)
+    budget[0] = population.initial_budget
+    for t in range(rounds):
+        mean[t] = population.weight @ budget[t]
+        if t == terms.last_round:
+            break
+        facing = mean[t] if in_order else terms.mean_budget[t]
+
+        def move(first: int, last: int, t: int = t, facing: float = facing) -> None:
+            _kernels.advance(
+                population.privacy_aversion,
+                row,
+                fraction,
+                table.nodes[t + 1],
+                table.value[t + 1],
+                table.slope[t + 1],
+                budget[t],
+                float(facing),
+                float(terms.cohort_size[t]),
+                float(terms.num_clients),
+                terms.is_budget_aware,
+                budget[t + 1],
+                retention[t],
+                first,
+                last,
+            )
+
+        in_threads(move, size, smallest_chunk=512)
+    return Profile(budget, retention, mean)
+
+
+def promised_utility(table: ValueTable, population: Population) -> FloatArray:
+    """Return the utility the table promises each type from its initial budget: (types,)."""
+    row, fraction = table.rows(population.privacy_aversion)
+    result = np.empty(population.num_types)
+    _kernels.read_table(
+        row, fraction, table.nodes[0], table.value[0], table.slope[0], population.initial_budget, result
+    )
+    return result
+
+
+def budget_range(terms: Terms, initial_budget: FloatArray) -> tuple[float, float]:
+    """Return the range no budget can leave: a client only ever moves towards the mean."""
+    low = min(float(initial_budget.min()), float(terms.mean_budget.min()))
+    high = max(float(initial_budget.max()), float(terms.mean_budget.max()))
+    # A population of equals never moves; give the grid some width all the same.
+    return (low, high) if high > low * (1.0 + 1e-9) else (0.999 * low, 1.001 * high)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One client's best response.
+
+    Attributes:
+        budget: (rounds,) the budgets it plans to spend.
+        retention: (rounds,) the retentions that lead there.
+        utility: What it expects to earn over the run.
+    """
+
+    budget: FloatArray
+    retention: FloatArray
+    utility: float
+
+
+def best_response(terms: Terms, privacy_aversion: float, initial_budget: float) -> Answer:
+    """Return one client's best response to what the server announced, from its own two private numbers.
+
+    Args:
+        terms: The announcement (`fedpcs.game.announce`).
+        privacy_aversion: ψ in [0.001, 0.999].
+        initial_budget: ρ⁰ > 0.
+
+    Example:
+        >>> from fedpcs.game.rules import announce
+        >>> terms = announce(reward=[9.0] * 4, mean_budget=[6.0] * 4, cohort_size=20, num_clients=100)
+        >>> answer = best_response(terms, privacy_aversion=0.9, initial_budget=8.0)
+        >>> answer.budget.round(3).tolist()
+        [8.0, 6.0, 6.0, 6.0]
+    """
+    low, high = AVERSION_BOUNDS
+    aversion = np.array([_validate.number("privacy_aversion", privacy_aversion, low=low, high=high)])
+    start = np.array([_validate.positive("initial_budget", initial_budget)])
+    client = Population(aversion, start, np.ones(1), terms.num_clients, np.ones(1))
+    table = tabulate(terms, aversion, budget_range(terms, start))
+    path = play(table, terms, client, in_order=False)
+    return Answer(path.budget[:, 0], path.retention[:, 0], float(promised_utility(table, client)[0]))
+
+
+def _nodes(mean_budget: FloatArray, budget_range: tuple[float, float], resolution: Resolution) -> FloatArray:
+    low, high = budget_range
+    steps = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, resolution.clustered)))
+    even = np.linspace(low, high, resolution.uniform)
+    rounds = mean_budget.size
+    size = resolution.uniform + 4 * steps.size
+    nodes = np.empty((rounds, size))
+    for t in range(rounds):
+        parts = [even]
+        for mean in (mean_budget[t], mean_budget[max(t - 1, 0)]):
+            centre = min(max(float(mean), low), high)
+            parts += [centre + (high - centre) * steps, centre - (centre - low) * steps]
+        nodes[t] = np.sort(np.concatenate(parts))
+    # Means that repeat would give nodes that coincide; a ramp of 1e-10 per node keeps cells open.
+    ramp = 1e-10 * np.arange(size)
+    return low + (nodes - low + ramp * (high - low)) / (1.0 + ramp[-1])
+
