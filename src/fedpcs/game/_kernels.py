@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 from fedpcs._validate import FloatArray
@@ -24,7 +25,7 @@ from fedpcs._validate import FloatArray
 _AT_MEAN = 1e-12
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def selection(
     budget: float, mean: float, cohort: float, clients: float, budget_aware: bool
 ) -> tuple[float, float]:
@@ -38,7 +39,23 @@ def selection(
     return 1.0 - missed * (1.0 - share), cohort * missed / (clients * mean)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
+def selection_on_nodes(
+    nodes: FloatArray,
+    mean: FloatArray,
+    cohort: FloatArray,
+    clients: float,
+    budget_aware: bool,
+    chance: FloatArray,
+    chance_slope: FloatArray,
+) -> None:
+    """Fill chance[t, i] and chance_slope[t, i] with P and dP/dρ at every node of every round."""
+    for t in range(nodes.shape[0]):
+        for i in range(nodes.shape[1]):
+            chance[t, i], chance_slope[t, i] = selection(nodes[t, i], mean[t], cohort[t], clients, budget_aware)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def locate(nodes: FloatArray, point: float) -> int:
     """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the grid's cells."""
     low = 0
@@ -52,7 +69,7 @@ def locate(nodes: FloatArray, point: float) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def spline(
     nodes: FloatArray, value: FloatArray, slope: FloatArray, cell: int, point: float
 ) -> tuple[float, float]:
@@ -67,13 +84,14 @@ def spline(
     return value[cell] + u * (p + u * (c2 + u * c3)), (p + u * (2.0 * c2 + 3.0 * u * c3)) / h
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def best_move(
     nodes: FloatArray,
     value: FloatArray,
     slope: FloatArray,
     budget: float,
     mean: float,
+    mean_cell: int,
     keep_cost: float,
     first: int,
     last: int,
@@ -83,7 +101,6 @@ def best_move(
     Nodes are compared first; then the cubic of each cell beside the best node is maximised in closed form.
     """
     gap = budget - mean
-    mean_cell = locate(nodes, mean)
     best_y = mean
     best_f = spline(nodes, value, slope, mean_cell, mean)[0]
     best_k = mean_cell
@@ -109,12 +126,14 @@ def best_move(
         d = value[k + 1] - value[k]
         c3 = p + q - 2.0 * d
         b1 = p - 2.0 * price * (nodes[k] - mean) * h
+        if b1 <= 0.0:
+            continue
         b2 = 3.0 * d - 2.0 * p - q - price * h * h
         discriminant = b2 * b2 - 3.0 * c3 * b1
         if discriminant < 0.0:
             continue
         denominator = math.sqrt(discriminant) - b2
-        if denominator <= 0.0 or not 0.0 < b1 < denominator:
+        if not b1 < denominator:
             continue
         y = nodes[k] + b1 / denominator * h
         if not min(budget, mean) < y < max(budget, mean):
@@ -125,15 +144,14 @@ def best_move(
     return best_y, best_f, best_k
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def tabulate(
     aversion: FloatArray,
     nodes: FloatArray,
     reward: FloatArray,
     mean: FloatArray,
-    cohort: FloatArray,
-    clients: float,
-    budget_aware: bool,
+    chance: FloatArray,
+    chance_slope: FloatArray,
     value: FloatArray,
     slope: FloatArray,
     first_row: int,
@@ -141,50 +159,56 @@ def tabulate(
 ) -> None:
     """Fill value[t, m] and slope[t, m] for the aversions in [first_row, last_row), backward in time.
 
+    chance[t, i] and chance_slope[t, i] are P and dP/dρ at node i: they do not depend on ψ, so they come ready.
+
     The best y never falls as ρ rises (keeping costs P(1−ψ)/(ρ−φ)² per squared step, which falls away from φ on
     both sides), so the middle node's choice bounds the search of the nodes on either side: divide and conquer,
     n log n instead of n² comparisons a round.
     """
     last_round = reward.size - 1
     size = nodes.shape[1]
-    stack = [(0, 0, 0, 0)]
+    pending = np.empty((64, 4), np.int64)  # intervals of nodes still to do, and the cells their choices lie in
     for m in range(first_row, last_row):
         dislike = aversion[m]
         for t in range(last_round, -1, -1):
-            stack.clear()
-            stack.append((0, size - 1, 0, size - 2))
-            while len(stack) > 0:
-                low, high, first, last = stack.pop()
-                if low > high:
-                    continue
+            following = nodes[min(t + 1, last_round)]
+            mean_cell = locate(following, mean[t])
+            pending[0] = (0, size - 1, 0, size - 2)
+            depth = 1
+            while depth > 0:
+                depth -= 1
+                low, high, first, last = pending[depth]
                 i = (low + high) >> 1
                 rho = nodes[t, i]
-                p, dp = selection(rho, mean[t], cohort[t], clients, budget_aware)
+                p = chance[t, i]
+                dp = chance_slope[t, i]
                 gain = rho * reward[t] - dislike * rho * rho
                 value[t, m, i] = p * gain
                 slope[t, m, i] = dp * gain + p * (reward[t] - 2.0 * dislike * rho)
-                if t == last_round:
-                    chosen = 0
-                    stack.append((low, i - 1, 0, 0))
-                    stack.append((i + 1, high, 0, 0))
-                    continue
-                keep_cost = (1.0 - dislike) * p
-                following = nodes[t + 1]
-                y, f, chosen = best_move(
-                    following, value[t + 1, m], slope[t + 1, m], rho, mean[t], keep_cost, first, last
-                )
-                gap = rho - mean[t]
-                value[t, m, i] += f
-                if abs(gap) > _AT_MEAN * mean[t]:
-                    kept = (y - mean[t]) / gap
-                    onward = spline(following, value[t + 1, m], slope[t + 1, m], chosen, y)[1]
-                    slope[t, m, i] += kept * onward - dp * (1.0 - dislike) * kept * kept
+                chosen = 0
+                if t < last_round:
+                    onward = value[t + 1, m]
+                    onward_slope = slope[t + 1, m]
+                    keep_cost = (1.0 - dislike) * p
+                    y, f, chosen = best_move(
+                        following, onward, onward_slope, rho, mean[t], mean_cell, keep_cost, first, last
+                    )
+                    gap = rho - mean[t]
+                    value[t, m, i] += f
+                    if abs(gap) > _AT_MEAN * mean[t]:
+                        kept = (y - mean[t]) / gap
+                        rise = spline(following, onward, onward_slope, chosen, y)[1]
+                        slope[t, m, i] += kept * rise - dp * (1.0 - dislike) * kept * kept
                 # One cell of slack on either side: the choice is a node or a point inside a cell.
-                stack.append((low, i - 1, first, min(chosen + 1, last)))
-                stack.append((i + 1, high, max(chosen - 1, first), last))
+                if low < i:
+                    pending[depth] = (low, i - 1, first, min(chosen + 1, last))
+                    depth += 1
+                if i < high:
+                    pending[depth] = (i + 1, high, max(chosen - 1, first), last)
+                    depth += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def advance(
     aversion: FloatArray,
     row: FloatArray,
@@ -209,6 +233,7 @@ def advance(
     size = nodes.size
     blend_value = value[0].copy()
     blend_slope = slope[0].copy()
+    mean_cell = locate(nodes, mean)
     for i in range(first_client, last_client):
         p = selection(budget[i], mean, cohort, clients, budget_aware)[0]
         keep_cost = (1.0 - aversion[i]) * p
@@ -218,15 +243,15 @@ def advance(
             for k in range(size):
                 blend_value[k] = (1.0 - w) * value[r, k] + w * value[r + 1, k]
                 blend_slope[k] = (1.0 - w) * slope[r, k] + w * slope[r + 1, k]
-            y = best_move(nodes, blend_value, blend_slope, budget[i], mean, keep_cost, 0, size - 2)[0]
+            y = best_move(nodes, blend_value, blend_slope, budget[i], mean, mean_cell, keep_cost, 0, size - 2)[0]
         else:
-            y = best_move(nodes, value[r], slope[r], budget[i], mean, keep_cost, 0, size - 2)[0]
+            y = best_move(nodes, value[r], slope[r], budget[i], mean, mean_cell, keep_cost, 0, size - 2)[0]
         gap = budget[i] - mean
         retention[i] = 0.0 if abs(gap) <= _AT_MEAN * mean else (y - mean) / gap
         following[i] = y
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def read_table(
     row: FloatArray,
     fraction: FloatArray,

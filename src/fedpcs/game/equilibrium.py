@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import NotConverged
-from fedpcs.game import exact, mean_field, reward, verify, welfare
+from fedpcs.game import exact, mean_field, verify, welfare
 from fedpcs.game.mean_field import RESPONSE_MODES, MeanField, ResponseMode
 from fedpcs.game.payoffs import Profile, server_cost
+from fedpcs.game.reward import plan_rewards
+from fedpcs.game.reward_plan import RewardPlan
 from fedpcs.game.rules import Game, Terms
 
 Status = Literal["converged", "not-converged", "not-an-equilibrium"]
@@ -49,7 +51,7 @@ class Equilibrium:
     """
 
     game: Game
-    reward: reward.RewardPlan
+    reward: RewardPlan
     profile: Profile
     status: Status
     iterations: int
@@ -97,7 +99,7 @@ def solve(
     """
     _validate.choice("response", response, RESPONSE_MODES)
     limit = _validate.positive("tolerance", tolerance)
-    plan = reward.plan(game, reward_policy, response=response, tolerance=limit)
+    plan = plan_rewards(game, reward_policy)
     outcome, certificate = _settle_and_certify(game, plan.path, response, limit)
     status: Status = "converged"
     if not certificate.is_equilibrium(limit):

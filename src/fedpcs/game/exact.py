@@ -41,7 +41,7 @@ class Resolution:
         return Resolution(2 * self.uniform, self.clustered + 6, 2 * self.aversion)
 
 
-COARSE = Resolution(uniform=48, clustered=9, aversion=33)
+COARSE = Resolution(uniform=48, clustered=9)
 
 
 @dataclass(frozen=True)
@@ -85,20 +85,15 @@ def tabulate(
     nodes = _nodes(terms.mean_budget, budget_range, resolution or Resolution())
     shape = (terms.last_round + 1, aversion.size, nodes.shape[1])
     value, slope = np.empty(shape), np.empty(shape)
+    chance, chance_slope = np.empty(nodes.shape), np.empty(nodes.shape)
+    mean, clients = terms.mean_budget, float(terms.num_clients)
+    _kernels.selection_on_nodes(
+        nodes, mean, terms.cohort_size, clients, terms.is_budget_aware, chance, chance_slope
+    )
 
     def fill(first: int, last: int) -> None:
         _kernels.tabulate(
-            aversion,
-            nodes,
-            terms.reward,
-            terms.mean_budget,
-            terms.cohort_size,
-            float(terms.num_clients),
-            terms.is_budget_aware,
-            value,
-            slope,
-            first,
-            last,
+            aversion, nodes, terms.reward, mean, chance, chance_slope, value, slope, first, last
         )
 
     in_threads(fill, aversion.size, smallest_chunk=8)

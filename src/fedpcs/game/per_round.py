@@ -18,14 +18,13 @@ from scipy.optimize import brentq
 
 from fedpcs._validate import FloatArray
 from fedpcs.game import costate, exact, mean_field
-from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.payoffs import Profile, cohort_inclusion, selection_probability, server_cost
 from fedpcs.game.reward_plan import RewardPlan
 from fedpcs.game.rules import Game
 
-_ITERATIONS = 12
-_SWEEPS = 12
-_SCAN = 200
+_ITERATIONS = 10
+_SWEEPS = 5
+_SCAN = 100
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class _Line:
         return np.where((kept > 0.0) & (kept < 1.0), self.slope * self.gap, 0.0)
 
 
-def per_round(game: Game, *, response: ResponseMode = "exact") -> RewardPlan:
+def per_round(game: Game) -> RewardPlan:
     """Return the cheapest path met while rewards and equilibrium are updated in turn.
 
     The iteration seldom comes to rest; `is_settled` says whether it did. Where it does not, taking the cheapest
@@ -56,14 +55,14 @@ def per_round(game: Game, *, response: ResponseMode = "exact") -> RewardPlan:
     best, least, is_settled, mean = (path, interior), np.inf, False, None
     for iteration in range(_ITERATIONS):
         outcome = mean_field.settle(
-            game, path, response, start=mean, resolution=exact.COARSE, most_sweeps=_SWEEPS
+            game, path, start=mean, resolution=exact.COARSE, most_sweeps=_SWEEPS
         )
         mean = outcome.profile.mean_budget
         cost = float(server_cost(outcome.profile.budget, path, game).sum())
         if iteration > 0 and cost < least:
             best, least = (path, interior), cost
         before = path
-        path, interior = _one_iteration(game, path, outcome.profile, printed=response == "paper")
+        path, interior = _one_iteration(game, path, outcome.profile)
         is_settled = bool(np.abs(path - before).max() <= 1e-3 * max(1.0, float(path.max())))
         if is_settled:
             break
@@ -71,24 +70,24 @@ def per_round(game: Game, *, response: ResponseMode = "exact") -> RewardPlan:
 
 
 def _one_iteration(
-    game: Game, path: FloatArray, profile: Profile, *, printed: bool
+    game: Game, path: FloatArray, profile: Profile
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     rewards = np.zeros_like(path)
     interior = np.zeros(path.size, dtype=np.bool_)
-    lines = _lines(game, path, profile, printed=printed)
+    lines = _lines(game, path, profile)
     for t in range(1, path.size):
         rewards[t], interior[t] = _best_reward(game, t, profile.budget[t], lines[t - 1])
     return rewards, interior
 
 
-def _lines(game: Game, path: FloatArray, profile: Profile, *, printed: bool) -> list[_Line]:
+def _lines(game: Game, path: FloatArray, profile: Profile) -> list[_Line]:
     """Return the lines of rounds 1…T. I multiplies R_t, J gathers what does not depend on it."""
     terms = game.terms(path, profile.mean_budget)
     aversion = game.population.privacy_aversion
 
     def stage_with(rewards: FloatArray) -> FloatArray:
         return costate.stage_derivative(
-            profile, aversion, game.terms(rewards, profile.mean_budget), printed=printed
+            profile, aversion, game.terms(rewards, profile.mean_budget), printed=False
         )
 
     at_zero = stage_with(np.zeros_like(path))  # M_i^t

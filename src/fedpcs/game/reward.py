@@ -12,18 +12,20 @@ from numpy.typing import ArrayLike
 
 from fedpcs.errors import InvalidInput
 from fedpcs.game.commitment import commit
-from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.per_round import per_round
 from fedpcs.game.reward_plan import RewardPlan
 from fedpcs.game.rules import Game
 
 
-def plan_rewards(game: Game, policy: str | float | ArrayLike, *, response: ResponseMode = "exact") -> RewardPlan:
-    """Return the rewards that `policy` announces: "commitment", "per-round", a number or a path."""
+def plan_rewards(game: Game, policy: str | float | ArrayLike) -> RewardPlan:
+    """Return the rewards that `policy` announces: "commitment", "per-round", a number or a path.
+
+    The server plans against clients who answer exactly, whatever mode they are then played in.
+    """
     if not isinstance(policy, str):
         return RewardPlan(game.reward_path(policy), "fixed")
     if policy == "commitment":
-        return commit(game, response=response)
+        return commit(game)
     if policy == "per-round":
-        return per_round(game, response=response)
+        return per_round(game)
     raise InvalidInput(f"reward must be 'commitment', 'per-round', a number or a list, got {policy!r}.")
