@@ -1,0 +1,24 @@
+"""fedpcs: privacy-aware client sampling in federated learning.
+
+`fedpcs.game` solves and certifies the Stackelberg game between a server that pays for privacy and clients who spend it.
+Rooms are imported when first used, so `import fedpcs` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+_ROOMS = ("errors", "game")
+
+__all__ = list(_ROOMS)
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _ROOMS:
+        return importlib.import_module(f"fedpcs.{name}")
+    raise AttributeError(f"module 'fedpcs' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return list(_ROOMS)

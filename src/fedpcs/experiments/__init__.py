@@ -1,0 +1,1 @@
+"""From files to results: configurations, stores, figures and reports."""

@@ -1,0 +1,217 @@
+"""A game from a TOML file. One frozen tree; every error names the key, the value, what is allowed and what to do.
+
+Types are checked here, ranges where the value is used (`fedpcs.game`), so that a file and a Python call are refused with
+the same words.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from fedpcs.errors import InvalidInput
+from fedpcs.game import population
+from fedpcs.game.population import Population
+from fedpcs.game.rules import Game, cohort_from_ratio, make_game
+
+Number = float | int
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
+_COLUMNS = ("privacy_aversion", "initial_budget", "num_samples", "weight")
+
+
+class PopulationConfig(BaseModel):
+    """Who plays: drawn from a seed, listed, read from a CSV file, or the uniform density in bins."""
+
+    model_config = _STRICT
+    seed: int | None = None
+    privacy_aversion: list[Number] | None = None
+    initial_budget: list[Number] | None = None
+    num_samples: list[Number] | None = None
+    weight: list[Number] | None = None
+    file: str | None = None
+    bins: list[int] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> PopulationConfig:
+        sources = {
+            "seed": self.seed is not None,
+            "lists": self.privacy_aversion is not None or self.initial_budget is not None,
+            "file": self.file is not None,
+            "bins": self.bins is not None,
+        }
+        given = [name for name, is_given in sources.items() if is_given]
+        if len(given) > 1:
+            raise ValueError(f"takes one source, got {' and '.join(given)}; keep one")
+        if (self.privacy_aversion is None) != (self.initial_budget is None):
+            raise ValueError("needs both privacy_aversion and initial_budget, got one of them")
+        if given != ["lists"] and (self.num_samples is not None or self.weight is not None):
+            raise ValueError("num_samples and weight go with the lists privacy_aversion and initial_budget")
+        if self.bins is not None and len(self.bins) != 2:
+            raise ValueError(f"bins must be two whole numbers (aversion, budget), got {self.bins}")
+        return self
+
+
+class GameConfig(BaseModel):
+    """Everything `fedpcs solve` needs; an empty file is the default game."""
+
+    model_config = _STRICT
+    num_clients: int | None = None
+    last_round: int = 30
+    cohort_size: int | None = None
+    sampling_ratio: Number | None = None
+    budget_bounds: list[Number] = [0.01, 12.0]
+    accuracy_priority: Number = 0.5
+    accuracy_scale: Number = 10_000.0
+    reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
+    reward_max: Number = 100.0
+    response: Literal["exact", "costate", "paper"] = "exact"
+    selection: Literal["budget-aware", "budget-blind"] = "budget-aware"
+    tolerance: Number = 1e-3
+    budget_cap: Number | list[Number] | None = None
+    population: PopulationConfig = PopulationConfig(seed=0)
+
+    @model_validator(mode="after")
+    def _one_cohort(self) -> GameConfig:
+        if self.cohort_size is not None and self.sampling_ratio is not None:
+            raise ValueError("takes cohort_size or sampling_ratio, got both; keep one")
+        if len(self.budget_bounds) != 2:
+            raise ValueError(f"budget_bounds must be two numbers [low, high], got {self.budget_bounds}")
+        return self
+
+
+def load_game_config(path: Path | None) -> GameConfig:
+    """Read a game's TOML file; without one, the default game.
+
+    Raises:
+        InvalidInput: The file is missing, is not TOML, or has an unknown key or a value of the wrong type.
+    """
+    if path is None:
+        return GameConfig()
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(f"{path}: no such file. Give the path of a game's TOML file, or none for the default.") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path}: cannot be read as TOML: {error}.") from None
+    try:
+        return GameConfig.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(f"{path}: {_first_problem(error)}") from None
+
+
+def build_game(config: GameConfig, folder: Path | None = None) -> Game:
+    """Return the game a configuration describes; `folder` is where a relative population file is looked for."""
+    bounds = (float(config.budget_bounds[0]), float(config.budget_bounds[1]))
+    crowd = _population(config, population.check_bounds(bounds), folder or Path())
+    cohort = config.cohort_size
+    if cohort is None:
+        ratio = 0.2 if config.sampling_ratio is None else config.sampling_ratio
+        cohort = cohort_from_ratio(ratio, crowd.num_clients)
+    return make_game(
+        crowd,
+        last_round=config.last_round,
+        cohort_size=cohort,
+        budget_bounds=bounds,
+        accuracy_priority=config.accuracy_priority,
+        accuracy_scale=config.accuracy_scale,
+        reward_max=config.reward_max,
+        selection=config.selection,
+    )
+
+
+def _population(config: GameConfig, bounds: tuple[float, float], folder: Path) -> Population:
+    who = config.population
+    if who.file is not None:
+        return _listed(config, _read_csv(folder / who.file))
+    if who.privacy_aversion is not None:
+        given = {name: getattr(who, name) for name in _COLUMNS if getattr(who, name) is not None}
+        return _listed(config, given)
+    clients = 100 if config.num_clients is None else config.num_clients
+    if who.bins is not None:
+        return population.uniform_density(clients, bounds, (who.bins[0], who.bins[1]))
+    return population.uniform(clients, 0 if who.seed is None else who.seed, bounds)
+
+
+def _listed(config: GameConfig, columns: dict[str, ArrayLike]) -> Population:
+    size = int(np.size(columns["privacy_aversion"]))
+    if "weight" in columns:
+        if config.num_clients is None:
+            raise InvalidInput("num_clients must be given with weights: they say how common a type is, not how many.")
+        return population.histogram(**columns, num_clients=config.num_clients)  # type: ignore[arg-type]
+    if config.num_clients is not None and config.num_clients != size:
+        raise InvalidInput(
+            f"num_clients must equal the {size} clients listed in [population], got {config.num_clients}. "
+            "Leave it out, or add a weight per entry for a histogram."
+        )
+    return population.individuals(**columns)
+
+
+def _read_csv(path: Path) -> dict[str, ArrayLike]:
+    """Read a population file: a header with the columns' names, one client or type per row."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            rows = list(csv.reader(stream))
+    except OSError as error:
+        raise InvalidInput(f"population.file: {path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"population.file: {path} is not a UTF-8 text file. Save it as CSV.") from None
+    header = [name.strip() for name in rows[0]] if rows else []
+    if not {"privacy_aversion", "initial_budget"} <= set(header) <= set(_COLUMNS):
+        raise InvalidInput(
+            f"{path}: line 1 must name the columns privacy_aversion, initial_budget and optionally num_samples, weight; "
+            f"got {','.join(header)!r}."
+        )
+    body = [(number, row) for number, row in enumerate(rows[1:], start=2) if any(cell.strip() for cell in row)]
+    if not body:
+        raise InvalidInput(f"{path}: no clients below the header. Add one row per client.")
+    values = [_numbers(path, number, row, header) for number, row in body]
+    return dict(zip(header, np.array(values).T, strict=True))
+
+
+def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[float]:
+    if len(row) != len(header):
+        raise InvalidInput(f"{path}: line {line} must have {len(header)} values like the header, got {len(row)}.")
+    numbers = []
+    for name, cell in zip(header, row, strict=True):
+        try:
+            number = float(cell)
+        except ValueError:
+            number = float("nan")
+        low, high = population.AVERSION_BOUNDS if name == "privacy_aversion" else (0.0, np.inf)
+        if not (low <= number <= high and np.isfinite(number)):
+            allowed = f"a number in [{low:g}, {high:g}]" if np.isfinite(high) else f"a number of at least {low:g}"
+            raise InvalidInput(f"{path}: line {line}: {name} must be {allowed}, got {cell.strip()!r}.")
+        numbers.append(number)
+    return numbers
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Put pydantic's first complaint into one line with the key, the value and the remedy."""
+    details = error.errors()
+    unknown = [detail for detail in details if detail["type"] == "extra_forbidden"]
+    first: Any = (unknown or details)[0]
+    key = ".".join(str(part) for part in first["loc"] if not _is_type_label(part))
+    if unknown:
+        model = PopulationConfig if key.startswith("population.") else GameConfig
+        return f"unknown key '{key}'. Known keys: {', '.join(sorted(model.model_fields))}."
+    if first["type"] == "value_error":
+        return f"{key or 'the game'} {str(first['ctx']['error'])}."
+    wanted = sorted({_readable(detail["msg"]) for detail in details if detail["loc"][0] == first["loc"][0]})
+    return f"{key} must be {' or '.join(wanted)}, got {first['input']!r}."
+
+
+def _is_type_label(part: object) -> bool:
+    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(("list[", "literal[", "union")))
+
+
+def _readable(message: str) -> str:
+    message = message.removeprefix("Input should be ")
+    return message.replace("a valid integer", "a whole number").replace("a valid number", "a number").replace(
+        "a valid list", "a list"
+    )

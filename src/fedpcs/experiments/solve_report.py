@@ -1,0 +1,181 @@
+"""What `fedpcs solve` and `fedpcs verify` say: one JSON object, or a short table for people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.config import GameConfig
+from fedpcs.experiments.equilibrium_file import StoredEquilibrium
+from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
+from fedpcs.game.payoffs import Profile, server_cost
+from fedpcs.game.rules import Game
+from fedpcs.game.sampling_ratio import CohortPlan
+from fedpcs.game.server_check import ServerCheck, check_server
+from fedpcs.game.verify import Certificate, certify, check_profile
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A file's certificate, recomputed.
+
+    Attributes:
+        certificate: The clients' half.
+        server: The leader's half, for rewards that claim to be a commitment.
+        server_cost: (rounds,) the server's expected cost.
+        mean_budget_error: Largest distance between the mean budgets the file states and those its budgets have.
+        is_equilibrium: Whether all of it holds to the tolerance asked for.
+    """
+
+    certificate: Certificate
+    server: ServerCheck | None
+    server_cost: FloatArray
+    mean_budget_error: float
+    is_equilibrium: bool
+
+
+def verify_stored(stored: StoredEquilibrium, game: Game, config: GameConfig) -> Verification:
+    """Recompute the certificate of a stored profile under `game`, from the file's arrays alone.
+
+    Raises:
+        InvalidInput: The arrays are not a profile of this game.
+    """
+    _check_same_game(stored, game, config)
+    profile = Profile(stored.budget, stored.retention, stored.mean_budget)
+    check_profile(profile, game)
+    certificate = certify(profile, stored.reward, game)
+    error = float(np.abs(stored.budget @ game.population.weight - stored.mean_budget).max())
+    tolerance = float(config.tolerance)
+    return Verification(
+        certificate,
+        check_server(game, stored.reward) if config.reward == "commitment" else None,
+        server_cost(stored.budget, stored.reward, game),
+        error,
+        certificate.is_equilibrium(tolerance) and error <= 1e-6,
+    )
+
+
+def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) -> None:
+    rounds = game.last_round + 1
+    for name, array in (("reward", stored.reward), ("mean_budget", stored.mean_budget)):
+        if array.shape != (rounds,) or not np.isfinite(array).all():
+            raise InvalidInput(f"{name} in the file must be {rounds} finite numbers, got shape {array.shape}.")
+    crowd = game.population
+    for name, ours in (("privacy_aversion", crowd.privacy_aversion), ("initial_budget", crowd.initial_budget)):
+        theirs = getattr(stored, name)
+        if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0.0, atol=1e-9):
+            raise InvalidInput(f"{name} in the file is not this game's: another population, seed or num_clients?")
+    if isinstance(config.reward, str):
+        return
+    if not np.allclose(stored.reward, game.reward_path(config.reward), rtol=0.0, atol=1e-9):
+        raise InvalidInput("reward in the file is not the one this game fixes. Check that file and game belong together.")
+
+
+def solve_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> dict[str, Any]:
+    """Return the JSON object of `fedpcs solve`."""
+    welfare, price = found.welfare()
+    result: dict[str, Any] = {
+        "status": found.status,
+        "iterations": found.iterations,
+        "residual": found.residual,
+        "reward": found.reward.path.tolist(),
+        "reward_policy": {
+            "name": found.reward.policy,
+            "is_settled": found.reward.is_settled,
+            "interior_rounds": None if found.reward.is_interior is None else int(found.reward.is_interior.sum()),
+            "equilibria_computed": found.reward.evaluations,
+        },
+        "mean_budget": found.profile.mean_budget.tolist(),
+        "exploitability": _exploitability(found.certificate),
+        "server_cost": {"total": float(found.cost.sum()), "per_round": found.cost.tolist()},
+        "welfare": asdict(welfare),
+        "price_of_anarchy": asdict(price),
+        "cohort_size": found.game.cohort_size.astype(int).tolist(),
+    }
+    if plan is not None:
+        result["budget_cap"] = {"cap": plan.budget_cap.tolist(), "usage": plan.usage.tolist()}
+    return _finite({**result, "seconds": seconds})
+
+
+def verify_object(checked: Verification, tolerance: float) -> dict[str, Any]:
+    """Return the JSON object of `fedpcs verify`."""
+    return _finite(
+        {
+            "status": "equilibrium" if checked.is_equilibrium else "not-an-equilibrium",
+            "tolerance": tolerance,
+            "exploitability": _exploitability(checked.certificate),
+            "inconsistency": checked.certificate.inconsistency,
+            "mean_budget_error": checked.mean_budget_error,
+            "server_cost": {"total": float(checked.server_cost.sum()), "per_round": checked.server_cost.tolist()},
+            "server": None if checked.server is None else asdict(checked.server),
+        }
+    )
+
+
+def print_solution(found: Equilibrium, plan: CohortPlan | None, seconds: float, console: Console) -> None:
+    """Print the short table of `fedpcs solve`."""
+    welfare, price = found.welfare()
+    mean, path = found.profile.mean_budget, found.reward.path
+    table = Table(title="FedPCS game", title_justify="left", show_header=False)
+    table.add_row("status", f"{found.status} after {found.iterations} sweeps, {seconds:.1f} s")
+    table.add_row("exploitability", _gain_words(found.certificate))
+    table.add_row("rewards", f"{found.reward.policy}: {_trace(path)}")
+    table.add_row("mean budget", _trace(mean))
+    table.add_row("server cost", f"{found.cost.sum():,.0f} over {mean.size} rounds")
+    table.add_row(
+        "welfare",
+        f"{welfare.equilibrium:,.0f} here · {welfare.budget_blind:,.0f} under a budget-blind sampler · "
+        f"{welfare.optimum_bounded:,.0f} at best",
+    )
+    table.add_row("price of anarchy", "welfare is not positive" if price.equilibrium is None else f"{price.equilibrium:.3f}")
+    if plan is not None:
+        size = plan.cohort_size.astype(int)
+        table.add_row("cohort under caps", f"{size[0]} → {size[-1]} clients, usage {plan.usage.min():.0%}–{plan.usage.max():.0%}")
+    console.print(table)
+    if found.status != "converged":
+        console.print(STATUS_MEANING[found.status])
+
+
+def print_verification(checked: Verification, tolerance: float, console: Console) -> None:
+    """Print the short table of `fedpcs verify`."""
+    table = Table(title="Certificate", title_justify="left", show_header=False)
+    verdict = "an equilibrium" if checked.is_equilibrium else "NOT an equilibrium"
+    table.add_row("verdict", f"{verdict} to tolerance {tolerance:g}")
+    table.add_row("exploitability", _gain_words(checked.certificate))
+    table.add_row("dynamics", f"off by at most {checked.certificate.inconsistency:.1e}")
+    table.add_row("server cost", f"{checked.server_cost.sum():,.0f}")
+    if checked.server is not None:
+        table.add_row(
+            "server's alternatives",
+            f"best constant {checked.server.best_constant:,.0f} (R = {checked.server.best_constant_reward:.2f}) · per-round "
+            f"{checked.server.per_round:,.0f} · best perturbation saves {checked.server.improvement:.2%}",
+        )
+    console.print(table)
+
+
+def _exploitability(certificate: Certificate) -> dict[str, float]:
+    return {"mean": certificate.mean, "max": certificate.max, "relative": certificate.relative}
+
+
+def _gain_words(certificate: Certificate) -> str:
+    return f"{certificate.relative:.2e} of the best utility on average; largest gain {certificate.max:.2e}"
+
+
+def _trace(path: FloatArray) -> str:
+    return f"{path[0]:.2f} → {path[path.size // 2]:.2f} → {path[-1]:.2f} (rounds 0, {path.size // 2}, {path.size - 1})"
+
+
+def _finite(value: Any) -> Any:
+    """Replace what JSON cannot say (NaN, inf) by null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
