@@ -12,8 +12,8 @@ _BOUNDS = ((0.01, 1.0), (0.01, 12.0), (0.5, 50.0))
 def zoo(count: int = 30, *, seed: int = 2024) -> list[Game]:
     """Return `count` games; the first k are the same however many are asked for.
 
-    N in 20…200, T in 5…40, K/N in 0.1…0.8, accuracy_scale log-uniform in 300…30 000, accuracy_priority in 0.3…0.7,
-    budgets in [0.01, 1], [0.01, 12] or [0.5, 50], rewards up to 100.
+    N in 20…200, T in 5…40, K/N in 0.1…0.8, accuracy_scale log-uniform in 300…30 000, accuracy_priority in
+    0.3…0.7, budgets in [0.01, 1], [0.01, 12] or [0.5, 50], rewards up to 100.
     """
     return [_draw(np.random.default_rng([seed, index])) for index in range(count)]
 

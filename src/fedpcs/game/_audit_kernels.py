@@ -13,14 +13,14 @@ from numba import njit
 from fedpcs._validate import FloatArray
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -> float:
     if not aware:
         return cohort / clients
     return 1.0 - (1.0 - min(1.0, rho / (clients * phi))) ** cohort
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _index(nodes: FloatArray, point: float) -> int:
     """Return the first index at which nodes reach `point`."""
     low, high = 0, nodes.size
@@ -33,7 +33,7 @@ def _index(nodes: FloatArray, point: float) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _onward(
     nodes: FloatArray, value: FloatArray, home: int, rho: float, phi: float, dislike: float, chance: float
 ) -> float:
@@ -56,7 +56,7 @@ def _onward(
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def value_on_nodes(
     value: FloatArray,
     nodes: FloatArray,
@@ -84,7 +84,7 @@ def value_on_nodes(
             value[i] = before[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def best_utility(
     nodes: FloatArray,
     start: FloatArray,
@@ -105,7 +105,7 @@ def best_utility(
         result[i] = value[_index(nodes[i], start[i])]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def best_first_move(
     nodes: FloatArray,
     rows: FloatArray,
@@ -129,4 +129,10 @@ def best_first_move(
         p = _chance(start[i], mean, cohort, clients, aware)
         low = _onward(nodes, table[r], home, start[i], mean, aversion[i], p)
         high = _onward(nodes, table[r + 1], home, start[i], mean, aversion[i], p)
+        # To stay where one starts is a move too, though the start is no node: read its value between two.
+        k = min(max(_index(nodes, start[i]) - 1, 0), nodes.size - 2)
+        u = (start[i] - nodes[k]) / (nodes[k + 1] - nodes[k]) if nodes[k + 1] > nodes[k] else 0.0
+        keep_cost = (1.0 - aversion[i]) * p
+        low = max(low, (1.0 - u) * table[r, k] + u * table[r, k + 1] - keep_cost)
+        high = max(high, (1.0 - u) * table[r + 1, k] + u * table[r + 1, k + 1] - keep_cost)
         result[i] = p * (start[i] * reward - aversion[i] * start[i] ** 2) + (1.0 - w) * low + w * high

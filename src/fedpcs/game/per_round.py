@@ -2,10 +2,10 @@
 
 Notation (paper, Lemma 2): Theorem 1 makes retention linear in the next reward, α^{t−1} = I R_t + J, hence
 ρ^t = φ(t−1) + (I R_t + J)(ρ^{t−1} − φ(t−1)) = G R_t + H, with everything else held from the previous iterate.
-R_t minimises U_t(R) = Σ π_i [γa/((t+1)ρ_i(R)) + (1−γ) R ρ_i(R)] on [0, reward_max]. Three departures from the print,
-each needed to have an answer at all: retention stays in [0, 1] (else G R + H can be negative); t + 1 for t; and where U_t
-has no stationary point inside, the better end of the interval is taken and reported as not interior. The initial budget
-does not depend on R_0, so R_0 = 0 always.
+R_t minimises U_t(R) = Σ π_i [γa/((t+1)ρ_i(R)) + (1−γ) R ρ_i(R)] on [0, reward_max]. Three departures from the
+print, each needed to have an answer at all: retention stays in [0, 1] (else G R + H can be negative); t + 1 for
+t; and where U_t has no stationary point inside, the better end of the interval is taken and reported as not
+interior. The initial budget does not depend on R_0, so R_0 = 0 always.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ _SCAN = 100
 
 @dataclass(frozen=True)
 class _Line:
-    """How one round's budgets move with its reward: ρ(R) = mean + clip(slope·R + offset, 0, 1)·gap."""
+    """How one round's budgets move with its reward: ρ(R) = mean + clip(slope·R + offset, 0, 1)·gap.
+
+    A reward gives (types,) budgets, several give (rewards, types).
+    """
 
     mean: float
     gap: FloatArray
     slope: FloatArray
     offset: FloatArray
 
-    def budget(self, reward: float) -> FloatArray:
-        return np.asarray(self.mean + (self.slope * reward + self.offset).clip(0.0, 1.0) * self.gap)
+    def budget(self, reward: float | FloatArray) -> FloatArray:
+        kept = np.multiply.outer(reward, self.slope) + self.offset
+        return np.asarray(self.mean + kept.clip(0.0, 1.0) * self.gap)
 
     def derivative(self, reward: float) -> FloatArray:
         kept = self.slope * reward + self.offset
@@ -47,16 +51,14 @@ class _Line:
 def per_round(game: Game) -> RewardPlan:
     """Return the cheapest path met while rewards and equilibrium are updated in turn.
 
-    The iteration seldom comes to rest; `is_settled` says whether it did. Where it does not, taking the cheapest
-    path it visits is the kindest reading of the lemma.
+    The iteration seldom comes to rest; `is_settled` says whether it did. Where it does not, taking the
+    cheapest path it visits is the kindest reading of the lemma.
     """
     path = np.ones(game.last_round + 1).clip(0.0, game.reward_max)
     interior = np.zeros(path.size, dtype=np.bool_)
     best, least, is_settled, mean = (path, interior), np.inf, False, None
     for iteration in range(_ITERATIONS):
-        outcome = mean_field.settle(
-            game, path, start=mean, resolution=exact.COARSE, most_sweeps=_SWEEPS
-        )
+        outcome = mean_field.settle(game, path, start=mean, resolution=exact.COARSE, most_sweeps=_SWEEPS)
         mean = outcome.profile.mean_budget
         cost = float(server_cost(outcome.profile.budget, path, game).sum())
         if iteration > 0 and cost < least:
@@ -69,9 +71,7 @@ def per_round(game: Game) -> RewardPlan:
     return RewardPlan(best[0], "per-round", is_settled, best[1], iteration + 1)
 
 
-def _one_iteration(
-    game: Game, path: FloatArray, profile: Profile
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _one_iteration(game: Game, path: FloatArray, profile: Profile) -> tuple[FloatArray, NDArray[np.bool_]]:
     rewards = np.zeros_like(path)
     interior = np.zeros(path.size, dtype=np.bool_)
     lines = _lines(game, path, profile)
@@ -100,7 +100,9 @@ def _lines(game: Game, path: FloatArray, profile: Profile) -> list[_Line]:
         gap = profile.budget[t - 1] - profile.mean_budget[t - 1]
         factor = gap / (2.0 * (1.0 - aversion) * chance[t - 1])
         lines.append(
-            _Line(float(profile.mean_budget[t - 1]), gap, factor * per_unit[t], factor * (at_zero[t] + onward))
+            _Line(
+                float(profile.mean_budget[t - 1]), gap, factor * per_unit[t], factor * (at_zero[t] + onward)
+            )
         )
         onward = profile.retention[t - 1] * (stage[t] + onward)
     return lines[::-1]
@@ -111,17 +113,14 @@ def _best_reward(game: Game, t: int, budget: FloatArray, line: _Line) -> tuple[f
     accuracy = game.accuracy_priority * game.accuracy_scale / (t + 1)
     thrift = 1.0 - game.accuracy_priority
 
-    def cost(reward: float) -> float:
-        rho = line.budget(reward)
-        return float(count @ (accuracy / rho + thrift * reward * rho))
-
     def slope(reward: float) -> float:
         rho, change = line.budget(reward), line.derivative(reward)
         return float(count @ (thrift * (rho + reward * change) - accuracy * change / rho**2))
 
     # U_t is convex only piecewise (retention is clipped), so look everywhere before closing in.
     grid = np.concatenate(([0.0], np.geomspace(1e-4, 1.0, _SCAN) * game.reward_max))
-    best = int(np.argmin([cost(reward) for reward in grid]))
+    rho_on_grid = line.budget(grid)
+    best = int(np.argmin((accuracy / rho_on_grid + thrift * grid[:, None] * rho_on_grid) @ count))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, _SCAN)]
     if slope(low) < 0.0 < slope(high):
         root = float(brentq(slope, low, high))

@@ -1,0 +1,27 @@
+PYTHON ?= .venv/bin/python
+
+help:  ## Show what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
+
+setup:  ## Make .venv and install everything developers need
+	python3 -m venv .venv
+	.venv/bin/pip install -q -e '.[dev]'
+
+check:  ## Lint, types, quick tests: the one check before every commit
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -m pytest
+
+check-all: check  ## The same, and the slow tests (about half an hour)
+	$(PYTHON) -m pytest -m slow
+
+format:  ## Put imports and white space in order
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+
+bench:  ## Measure the solver: scale, and against a plain loop
+	$(PYTHON) benchmarks/solver_scale.py
+	$(PYTHON) benchmarks/response_twin.py
+
+.PHONY: help setup check check-all format bench

@@ -1,0 +1,196 @@
+"""How fedpcs figures look: white, colour-blind-safe, lines labelled where they end, titles that say a finding.
+
+Figures are built with matplotlib's objects alone. Nothing here touches pyplot or its global state, so drawing
+is safe in a server, a thread or someone else's notebook.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+
+# Okabe and Ito's palette: told apart with any common colour blindness.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+DARK_ORANGE = "#946200"
+INK, GREY, PALE = "#222222", "#6E6E6E", "#C9C9C9"
+DASHES = (0, (4, 3))
+
+_DOTS_PER_INCH = 150
+_WIDTH_INCHES = 8.0
+_LABEL_INCHES = 0.19
+_FEW_ROUNDS = 12
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True)
+class EndLabel:
+    """Words for a line, written where it ends.
+
+    Attributes:
+        text: One line of words.
+        height: The line's last value, in data units.
+        colour: The line's colour.
+    """
+
+    text: str
+    height: float
+    colour: str
+
+
+def new_figure(
+    title: str, *, note: str = "", height_inches: float = 4.8, num_rows: int = 1, num_columns: int = 1
+) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure and its panels: a finding as its title, small print below."""
+    size = (_WIDTH_INCHES, height_inches)
+    figure = Figure(figsize=size, dpi=_DOTS_PER_INCH, facecolor="white", layout="constrained")
+    figure.suptitle(wrapped(title, 76), x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=INK)
+    if note:
+        figure.supxlabel(wrapped(note, 118), x=0.012, ha="left", fontsize=8.5, color=GREY)
+    panels = figure.subplots(num_rows, num_columns, squeeze=False)
+    axes = [panel for row in panels for panel in row]
+    for panel in axes:
+        _tidy(panel)
+    return figure, axes
+
+
+def wrapped(words: str, width: int) -> str:
+    """Break words into as few lines as `width` allows, of like length, so that none holds a single word.
+
+    Example:
+        >>> wrapped("one two three four", 15).splitlines()
+        ['one two', 'three four']
+    """
+    num_lines = len(textwrap.wrap(words, width))
+    while width > 1 and len(textwrap.wrap(words, width - 1, break_long_words=False)) <= num_lines:
+        width -= 1
+    return textwrap.fill(words, width, break_long_words=False)
+
+
+def _tidy(axes: Axes) -> None:
+    axes.set_facecolor("white")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GREY)
+    axes.tick_params(colors=INK, labelsize=9)
+    axes.grid(axis="y", color="#ECECEC", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def caption(axes: Axes, words: str) -> None:
+    """Write what a panel shows above it, lighter than the figure's title."""
+    axes.set_title(words, loc="left", fontsize=9.5, color=GREY)
+
+
+def round_axis(axes: Axes, num_rounds: int, *, words: str = "round") -> None:
+    """Make x the rounds 0…T, whole numbers only."""
+    axes.set_xlim(-0.02 * num_rounds, (num_rounds - 1) + 0.02 * num_rounds)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    axes.set_xlabel(words, color=INK)
+
+
+def marker(num_rounds: int) -> str:
+    """Return the marker of a path: dots where a handful of rounds would leave a bare stroke."""
+    return "o" if num_rounds <= _FEW_ROUNDS else ""
+
+
+def span(axes: Axes, values: FloatArray, *, from_zero: bool = False) -> None:
+    """Fit y to `values`, never so tight that rounding errors look like movement."""
+    low, high = float(values.min()), float(values.max())
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    room = max(0.06 * (high - low), 0.01 * max(abs(low), abs(high)), 1e-6)
+    if from_zero and high == 0.0:
+        high = 1.0
+    axes.set_ylim(low if from_zero and low == 0.0 else low - room, high + room)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}".replace("-", "−")))
+
+
+def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 3.4) -> None:
+    """Write labels right of the panel, each as near its line's end as its neighbours allow."""
+    low, high = axes.get_ylim()
+    gap = (high - low) * _LABEL_INCHES / panel_inches
+    ordered = sorted(labels, key=lambda label: label.height)
+    heights = spread_out(np.array([label.height for label in ordered]), gap, low, high)
+    for label, height in zip(ordered, heights, strict=True):
+        axes.annotate(
+            label.text,
+            (1.0, float(height)),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(7, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            color=label.colour,
+            annotation_clip=False,
+        )
+
+
+def spread_out(heights: FloatArray, gap: float, low: float, high: float) -> FloatArray:
+    """Return rising heights at least `gap` apart, moved as little as a sweep up and one down allow.
+
+    Example:
+        >>> spread_out(np.array([1.0, 1.0, 5.0]), 1.0, 0.0, 5.0).tolist()
+        [1.0, 2.0, 5.0]
+    """
+    placed = np.clip(heights, low, high)
+    for k in range(1, placed.size):
+        placed[k] = max(placed[k], placed[k - 1] + gap)
+    ceiling = high
+    for k in range(placed.size - 1, -1, -1):
+        placed[k] = min(placed[k], ceiling)
+        ceiling = placed[k] - gap
+    return placed
+
+
+def amount(value: float) -> str:
+    """Return a number as a person would write it: three digits that matter, thousands with commas.
+
+    Example:
+        >>> amount(5631.4), amount(6.3761), amount(0.0)
+        ('5,631', '6.38', '0')
+    """
+    if abs(value) >= 100.0:
+        return f"{value:,.0f}".replace("-", "−")
+    return _plain(value, 3)
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, two digits that matter.
+
+    Example:
+        >>> percent(0.473), percent(0.0000031), percent(3e-9), percent(1.5)
+        ('47 %', '0.00031 %', '3·10⁻⁷ %', '150 %')
+    """
+    value = 100.0 * share
+    return f"{value:,.0f} %" if value >= 99.5 else f"{_plain(value, 2)} %"
+
+
+def _plain(value: float, digits: int) -> str:
+    """Return a number without an e: Python writes one only for exponents below −4."""
+    mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
+    mantissa = mantissa.replace("-", "−")
+    if not exponent:
+        return mantissa
+    power = f"10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG.
+
+    Raises:
+        InvalidInput: The folder cannot be written to.
+    """
+    try:
+        figure.savefig(path, format="png", dpi=_DOTS_PER_INCH, facecolor="white")
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written: {error.strerror}. Give another folder.") from None

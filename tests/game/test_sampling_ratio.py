@@ -1,0 +1,128 @@
+"""Cohorts under caps: never above B_t, as large as pays, and Theorem 7 for comparison."""
+
+import numpy as np
+import pytest
+
+from fedpcs._random import generator
+from fedpcs.errors import InvalidInput
+from fedpcs.game import make_game, uniform
+from fedpcs.game.sampling_ratio import (
+    cap_path,
+    closed_form,
+    cut_to_cap,
+    draw_order,
+    plan_cohort,
+    solve_with_caps,
+)
+
+
+@pytest.fixture(scope="module")
+def capped():
+    return solve_with_caps(make_game(), 6.0, np.linspace(700.0, 300.0, 31))
+
+
+def test_cohorts_fall_with_the_cap_and_use_it(capped):
+    found, plan = capped
+    assert found.status == "converged"
+    assert (np.diff(plan.cohort_size) <= 0).all()
+    assert plan.cohort_size[0] > plan.cohort_size[-1] + 40
+    assert (plan.usage <= 1.0 + 1e-12).all()
+    assert (plan.usage[plan.cohort_size < 100] >= 0.95).all()
+
+
+def test_the_clients_played_against_the_cohorts_they_face(capped):
+    found, plan = capped
+    assert np.array_equal(found.game.cohort_size, plan.cohort_size)
+
+
+def test_no_realised_cohort_exceeds_its_cap(capped):
+    """1,000 draws for each of the 31 caps."""
+    found, plan = capped
+    for t, cap in enumerate(plan.budget_cap):
+        budget, rng = found.profile.budget[t], generator(0, "test-caps", t)
+        used = []
+        for _ in range(1_000):
+            cohort = cut_to_cap(draw_order(budget, rng), budget, int(plan.cohort_size[t]), float(cap))
+            assert len(set(cohort.tolist())) == cohort.size <= plan.cohort_size[t]
+            used.append(budget[cohort].sum())
+        assert max(used) <= cap
+        if plan.cohort_size[t] < 100:
+            assert np.mean(used) >= 0.95 * cap
+
+
+def test_successive_draws_follow_the_budgets():
+    """First of the order is i with probability ρ_i/Σρ: chi-square on 40,000 draws, 4 cells, alpha 1e-6."""
+    budget = np.array([1.0, 2.0, 3.0, 4.0])
+    rng = generator(1, "test-order")
+    first = np.bincount([draw_order(budget, rng)[0] for _ in range(40_000)], minlength=4)
+    expected = 40_000 * budget / budget.sum()
+    assert ((first - expected) ** 2 / expected).sum() < 30.7
+
+
+def test_blind_draws_ignore_the_budgets():
+    rng = generator(2, "test-order")
+    first = np.bincount(
+        [draw_order(np.array([1.0, 99.0]), rng, budget_aware=False)[0] for _ in range(10_000)], minlength=2
+    )
+    assert abs(first[0] - 5_000) < 5 * 50
+
+
+def test_planned_cohorts_are_the_cheapest_that_fit():
+    game = make_game(uniform(30, 1), last_round=2, accuracy_scale=100.0)
+    budget = np.tile(game.population.initial_budget, (3, 1))
+    reward = np.full(3, 5.0)
+    plan = plan_cohort(budget, reward, np.array([1e9, 60.0, 30.0]), game)
+    for t in range(3):
+        allowed = [k for k in range(1, 31) if expected_budget(budget[t], k) <= plan.budget_cap[t]]
+        costs = [cost_written_out(budget[t], k, t, game) for k in allowed]
+        assert plan.cohort_size[t] == allowed[int(np.argmin(costs))]
+
+
+def inclusion(budget, size):
+    """Cap at one and rescale the rest until nothing changes: a loop instead of a sort."""
+    certain = np.zeros(budget.size, bool)
+    while True:
+        share = np.where(certain, 1.0, 0.0)
+        if not certain.all():
+            share[~certain] = (size - certain.sum()) * budget[~certain] / budget[~certain].sum()
+        if not (share > 1.0 + 1e-12).any():
+            return share
+        certain |= share > 1.0
+
+
+def expected_budget(budget, size):
+    return float(inclusion(budget, size) @ budget)
+
+
+def cost_written_out(budget, size, t, game):
+    share = budget / budget.sum()
+    each = 0.5 * 100.0 / ((t + 1) * budget) + 0.5 * 5.0 * budget
+    spread = ((1 / 30**2 + 200.0 / budget) / share).sum()
+    return float(inclusion(budget, size) @ each) + 0.5 * spread / size
+
+
+def test_theorem_7_is_reproduced_and_is_no_optimum_where_rewards_are_paid():
+    game = make_game()
+    found = closed_form(slope=0.5, offset=3.0, budget_cap=500.0, round_index=3, game=game)
+    upsilon = 0.5 * 10_000 / 4
+    assert found.budget == pytest.approx((2 * 0.5 * upsilon / 0.5) ** (1 / 3))
+    assert found.cohort_size == int(500 // found.budget)
+    assert found.multiplier == pytest.approx(0.5 * (2 * 3.0 - 3 * found.budget) / (2 * 0.5))
+    assert found.reward > 0
+    assert not found.is_optimal
+
+
+def test_theorem_7_never_asks_for_more_clients_than_there_are():
+    found = closed_form(slope=0.5, offset=3.0, budget_cap=1e9, round_index=3, game=make_game())
+    assert found.cohort_size == 100
+
+
+@pytest.mark.parametrize("bad", [0.0, -5.0, float("nan"), [100.0] * 30, [100.0] * 30 + [float("nan")], "x", None, True])
+def test_bad_caps_are_refused(bad):
+    with pytest.raises(InvalidInput, match="budget_cap"):
+        cap_path(bad, make_game())
+
+
+def test_a_cap_below_one_client_is_refused_with_the_round():
+    with pytest.raises(InvalidInput, match=r"budget_cap\[0\] must be at least"):
+        solve_with_caps(make_game(uniform(20, 0), last_round=3), 5.0, 0.5)
