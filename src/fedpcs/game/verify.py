@@ -23,7 +23,7 @@ from fedpcs.game.population import Population
 from fedpcs.game.rules import Game, Terms
 
 # Up to this many types each gets a grid of its own that contains its own path.
-_MOST_OWN_GRIDS = 2_000
+_MOST_OWN_GRIDS = 400
 
 
 @dataclass(frozen=True)
