@@ -4,12 +4,12 @@ Shows what `fedpcs.game.best_response` costs per client and how much utility its
 anybody would write: a loop over rounds, every budget of an even grid against every retention of an even grid,
 linear interpolation of next round's values, then a forward pass.
 
-Against: the twin on several grids. An answer is scored by playing it: its utility under the game's own payoffs,
+Against: the twin on several grids. An answer is scored by playing it: its utility under the game's payoffs,
 compared with the best the certificate finds on a fine grid that holds every method's own path.
 
-Fairness: same clients, same terms, one thread, kernels compiled beforehand, one client at a time for both. The
-headline compares with the coarsest twin that misses no more than we do, or with the finest where none does. The
-twin is plain NumPy, as a twin should be, so part of the ratio is what compilation alone would give it.
+Fairness: same clients, same terms, one thread, kernels compiled beforehand, one client at a time for both.
+The headline compares with the coarsest twin that misses no more than we do, or with the finest where none
+does. The twin is plain NumPy, so part of the ratio is what compilation alone would give it.
 """
 
 from __future__ import annotations
@@ -97,9 +97,7 @@ def ask(name: str, respond: Respond, terms: Terms, clients: Population, repeats:
     budget = np.empty((terms.reward.size, clients.num_types))
     retention, seconds = np.empty_like(budget), np.empty(clients.num_types)
     for i in range(clients.num_types):
-        one = partial(
-            respond, terms, float(clients.privacy_aversion[i]), float(clients.initial_budget[i])
-        )
+        one = partial(respond, terms, float(clients.privacy_aversion[i]), float(clients.initial_budget[i]))
         budget[:, i], retention[:, i] = one()
         seconds[i] = median_seconds(one, repeats)
     utility = client_utility(budget, retention, clients.privacy_aversion, terms)
@@ -123,11 +121,13 @@ def compare(
 
 def rows(answers: list[Answers], best: FloatArray) -> list[list[str]]:
     """Return a row per method: time, utility missed, and time over ours."""
-    return [
-        [a.name, f"{1e3 * a.seconds:.2f}", f"{a.utility.mean():.4f}", f"{a.shortfall(best).mean():.1e}"]
-        + [f"{a.shortfall(best).max():.1e}", f"{a.seconds / answers[0].seconds:.1f}"]
-        for a in answers
-    ]
+    result = []
+    for found in answers:
+        missed = found.shortfall(best)
+        row = [found.name, f"{1e3 * found.seconds:.2f}", f"{found.utility.mean():.4f}"]
+        row += [f"{missed.mean():.1e}", f"{missed.max():.1e}", f"{found.seconds / answers[0].seconds:.1f}"]
+        result.append(row)
+    return result
 
 
 def headline(answers: list[Answers], best: FloatArray) -> str:
@@ -135,11 +135,10 @@ def headline(answers: list[Answers], best: FloatArray) -> str:
     ours, *twins = answers
     missed = ours.shortfall(best).mean()
     equals = [twin for twin in twins if twin.shortfall(best).mean() <= missed]
-    if equals:
-        return f"{equals[0].name} answers as well and takes {equals[0].seconds / ours.seconds:.0f} times as long."
-    finest = twins[-1]
-    gap = f"{finest.shortfall(best).mean():.1e} of the best utility where the exact one misses {missed:.1e}"
-    return f"No twin answers as well. {finest.name} misses {gap}, in {finest.seconds / ours.seconds:.0f} times the time."
+    twin = equals[0] if equals else twins[-1]
+    verdict = "The coarsest twin as good as ours" if equals else "No twin is as good as ours; the finest"
+    found = f"{twin.name} misses {twin.shortfall(best).mean():.1e} where exact misses {missed:.1e}"
+    return f"{verdict}: {found}, and takes {twin.seconds / ours.seconds:.0f} times as long."
 
 
 def main() -> None:

@@ -2,10 +2,11 @@
 
 Shows, for fixed rewards and T = 30: (a) N = 100 solved warm, and from a cold process with a warm and with an
 empty compilation cache; (b) N = 10² … 10⁶ clients one by one, each N in a process of its own so that its peak
-memory is its own; (c) the same N as a histogram; (d) one client's best response; (e) the exponent of time in N.
+memory is its own; (c) the same N as a histogram; (d) one client's best response; (e) the exponent of time
+against N.
 
-Against: one plain NumPy evaluation of everybody's utility on the profile found, which no solver can do without;
-for cold starts a process that only imports the same libraries; and the project's own targets.
+Against: one plain NumPy evaluation of everybody's utility on the profile found, which no solver can do
+without; for cold starts a process that only imports the same libraries; and the project's own targets.
 
 Fairness: both sides of a ratio are timed in the same run, as wall-clock time. Compilation is off the clock,
 except where a cold start is what is measured. A time is the median of its repeats; 10⁵ clients and more are
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -133,9 +135,9 @@ def warm_rows(game: Game, rewards: tuple[float, ...], repeats: int = 5) -> list[
         alone = median_seconds(partial(settle, game, path), repeats)
         profile = settle(game, path).profile
         check = median_seconds(partial(certify, profile, path, game), repeats)
-        row = [f"R = {reward:g}", f"{whole.seconds:.3f}", f"{alone:.3f}", f"{check:.3f}", str(whole.sweeps)]
-        share = whole.seconds / WARM_TARGET_SECONDS
-        rows.append([*row, f"{whole.exploitability:.1e}", f"{whole.ratio:.0f}", f"{share:.2f}"])
+        times = [f"{s:.3f}" for s in (whole.seconds, whole.cpu_seconds, alone, check)]
+        ratios = [f"{whole.ratio:.0f}", f"{whole.seconds / WARM_TARGET_SECONDS:.2f}"]
+        rows.append([f"R = {reward:g}", *times, str(whole.sweeps), f"{whole.exploitability:.1e}", *ratios])
     return rows
 
 
@@ -150,11 +152,21 @@ def cold_rows(reward: float, repeats: int = 3) -> list[list[str]]:
             command = [sys.executable, "-c", program, "solve", str(game_file), "--json"]
             subprocess.run(command, check=True, capture_output=True, env=environment)
 
-        empty = median_seconds(partial(start, _RUN_SOLVE), 1)  # fills the cache for the runs below
-        warm = median_seconds(partial(start, _RUN_SOLVE), repeats)
-        imports = median_seconds(partial(start, _ONLY_IMPORT), repeats)
-    named = (("imports only", imports), ("warm cache", warm), ("empty cache", empty))
-    return [[n, f"{s:.2f}", f"{s / imports:.1f}", f"{s / COLD_TARGET_SECONDS:.2f}"] for n, s in named]
+        empty = _wall_and_cpu(partial(start, _RUN_SOLVE), 1)  # fills the cache for the runs below
+        warm = _wall_and_cpu(partial(start, _RUN_SOLVE), repeats)
+        imports = _wall_and_cpu(partial(start, _ONLY_IMPORT), repeats)
+    return [
+        [name, f"{wall:.2f}", f"{cpu:.2f}", f"{wall / imports[0]:.1f}", f"{wall / COLD_TARGET_SECONDS:.2f}"]
+        for name, (wall, cpu) in (("imports only", imports), ("warm cache", warm), ("empty cache", empty))
+    ]
+
+
+def _wall_and_cpu(start: Callable[[], None], repeats: int) -> tuple[float, float]:
+    """Return the median wall-clock and the mean CPU seconds of starting a process."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    wall = median_seconds(start, repeats)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / repeats
 
 
 def individual_row(found: Measured) -> list[str]:
@@ -177,11 +189,12 @@ def histogram_rows(sizes: tuple[int, ...], reward: float, repeats: int = 3) -> l
     """Return a row per N for the density of the same population, and its time against the smallest N."""
     compile_kernels()
     found = [measure(make_game(uniform_density(size)), reward, repeats) for size in sizes]
-    first = found[0].seconds
-    return [
-        [f"{m.num_clients:,}", f"{m.seconds:.2f}", f"{m.exploitability:.1e}", f"{m.seconds / first:.2f}"]
-        for m in found
-    ]
+
+    def row(one: Measured) -> list[str]:
+        ratio = one.seconds / found[0].seconds
+        return [f"{one.num_clients:,}", f"{one.seconds:.2f}", f"{one.exploitability:.1e}", f"{ratio:.2f}"]
+
+    return [row(one) for one in found]
 
 
 def response_row(game: Game, reward: float) -> list[str]:
@@ -205,16 +218,16 @@ def growth(found: list[Measured]) -> float | None:
 def report(sizes: tuple[int, ...], reward: float) -> None:
     """Print all five parts."""
     game = make_game(uniform(100, seed=0))
-    parts = ["warm", "solve + certificate s", "solve s", "certificate s", "sweeps", "exploitability"]
+    parts = ["", "solve + certificate s", "CPU s", "solve s", "certificate s", "sweeps", "exploitability"]
     print(table("N = 100, warm", [*parts, "× one evaluation", "÷ target"], warm_rows(game, REWARDS)))
-    cold = ["new process", "s", "× imports only", "÷ target"]
+    cold = ["new process", "s", "CPU s", "× imports only", "÷ target"]
     print(table("N = 100, cold", cold, cold_rows(reward)), flush=True)
     found = [measure_apart(size, reward) for size in sizes]
     header = ["N", "s", "CPU s", "peak GiB", "sweeps", "exploitability", "× one evaluation"]
     rows = [individual_row(m) for m in found]
     print(table(f"One by one, R = {reward:g}", [*header, "s ÷ target", "GiB ÷ target"], rows), flush=True)
     exponent = growth(found)
-    print("\nToo few sizes for a growth exponent." if exponent is None else f"\nTime grows as N^{exponent:.2f}.")
+    print("\nToo few sizes to fit growth." if exponent is None else f"\nTime grows as N^{exponent:.2f}.")
     header = ["N", "s", "exploitability", "÷ first row"]
     print(table(f"Histogram, R = {reward:g}", header, histogram_rows(sizes, reward)), flush=True)
     print(table("best_response", ["", "median ms", "95 % ms"], [response_row(game, reward)]))

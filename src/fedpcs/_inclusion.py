@@ -1,7 +1,7 @@
 """Inclusion probabilities of a fixed-size cohort: π_i = min(1, c·s_i) with Σ π_i = K.
 
-The one water-filling routine behind the server's expected cost and every unequal-probability sampler. Clients whose share
-would exceed one are certain; the rest keep their proportions.
+The one water-filling routine behind the server's expected cost and every unequal-probability sampler. Clients
+whose share would exceed one are certain; the rest keep their proportions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
     available = float(count[size > 0].sum())
     if not 0 < cohort_size <= available * (1 + 1e-12):
         raise InvalidInput(
-            f"cohort_size must be above 0 and at most {available:g} (the clients that can be drawn), got {cohort_size!r}."
+            f"cohort_size must be above 0 and at most {available:g}, the clients that can be drawn, "
+            f"got {cohort_size!r}."
         )
     # Sorted by size, the certain clients are the largest. With the first l entries uncertain,
     # c = (K − what the certain ones take) / Σ_{j≤l} w_j s_j; the right l is the largest with c·s_l ≤ 1.
@@ -43,4 +44,4 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = (cohort_size - certain) / mass
     feasible = (cohort_size - certain > 0) & (scale * size[order] <= 1.0 + 1e-12)
-    return np.minimum(1.0, scale[np.flatnonzero(feasible)[-1]] * size)
+    return np.asarray(np.minimum(1.0, scale[np.flatnonzero(feasible)[-1]] * size))

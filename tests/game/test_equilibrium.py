@@ -79,7 +79,10 @@ def test_drawing_everyone_solves():
 
 def test_a_tight_tolerance_is_met_by_a_finer_table():
     game = make_game()
-    assert certify(mean_field.settle(game, np.full(31, 5.0), tolerance=2e-6).profile, np.full(31, 5.0), game).relative > 2e-6
+    assert (
+        certify(mean_field.settle(game, np.full(31, 5.0), tolerance=2e-6).profile, np.full(31, 5.0), game).relative
+        > 2e-6
+    )
     found = solve(game, 5.0, tolerance=2e-6)
     assert found.certificate.relative <= 2e-6
 

@@ -17,7 +17,11 @@ def random_terms(seed, rounds=12, selection="budget-aware"):
     rng = np.random.default_rng(seed)
     scale = rng.choice([0.5, 6.0, 25.0])
     return terms_with(
-        rng.uniform(0.0, 3.0 * scale, rounds), scale * rng.uniform(0.6, 1.4, rounds), rng.integers(1, 90), 100, selection
+        rng.uniform(0.0, 3.0 * scale, rounds),
+        scale * rng.uniform(0.6, 1.4, rounds),
+        rng.integers(1, 90),
+        100,
+        selection,
     )
 
 

@@ -5,7 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedpcs.game import compress, costate, exact, histogram, individuals, make_game, mean_field, uniform, uniform_density
+from fedpcs.game import (
+    compress,
+    costate,
+    exact,
+    histogram,
+    individuals,
+    make_game,
+    mean_field,
+    uniform,
+    uniform_density,
+)
 from fedpcs.game.payoffs import Profile, client_utility
 
 
@@ -43,9 +53,7 @@ def test_reordering_clients_reorders_the_answer():
     game = make_game(uniform(40, 5), last_round=8)
     order = np.random.default_rng(0).permutation(40)
     crowd = game.population
-    shuffled = replace(
-        game, population=individuals(crowd.privacy_aversion[order], crowd.initial_budget[order])
-    )
+    shuffled = replace(game, population=individuals(crowd.privacy_aversion[order], crowd.initial_budget[order]))
     one, other = (mean_field.settle(g, np.full(9, 4.0)) for g in (game, shuffled))
     assert other.profile.budget == pytest.approx(one.profile.budget[:, order], abs=1e-8)
 
@@ -129,9 +137,7 @@ def test_when_mean_budgets_jump_for_ever_the_search_finds_a_profile_nobody_leave
     assert found.is_settled
     promised = exact.promised_utility(tabulated(game, reward, found.profile), game.population)
     terms = game.terms(reward, found.profile.mean_budget)
-    earned = client_utility(
-        found.profile.budget, found.profile.retention, game.population.privacy_aversion, terms
-    )
+    earned = client_utility(found.profile.budget, found.profile.retention, game.population.privacy_aversion, terms)
     assert (promised - earned).clip(0).mean() <= 1e-3 * np.abs(promised).mean()
 
 

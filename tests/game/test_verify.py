@@ -29,9 +29,7 @@ def test_an_equilibrium_certifies(solved):
 def test_a_finer_grid_changes_little(solved):
     game, reward, profile = solved
     terms = game.terms(reward, profile.mean_budget)
-    coarse, fine = (
-        best_achievable(profile.budget, terms, game.population, num_nodes=nodes) for nodes in (240, 1200)
-    )
+    coarse, fine = (best_achievable(profile.budget, terms, game.population, num_nodes=nodes) for nodes in (240, 1200))
     assert (fine >= coarse - 1e-9).all() or np.abs(fine - coarse).max() < 1e-3
     assert np.abs(fine - coarse).mean() < 1e-4 * np.abs(fine).mean()
 

@@ -13,9 +13,7 @@ def utility(budget, retention, aversion, terms):
         chance = cohort / clients
         if terms.selection == "budget-aware":
             chance = 1 - (1 - min(1.0, budget[t] / (clients * terms.mean_budget[t]))) ** cohort
-        total += chance * (
-            budget[t] * terms.reward[t] - aversion * budget[t] ** 2 - (1 - aversion) * retention[t] ** 2
-        )
+        total += chance * (budget[t] * terms.reward[t] - aversion * budget[t] ** 2 - (1 - aversion) * retention[t] ** 2)
     return total
 
 

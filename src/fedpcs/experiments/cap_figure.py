@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.merged_types import merge_types
+from fedpcs.experiments.merged_types import merge_note, merge_types
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
@@ -50,7 +51,8 @@ def default_caps(budget: FloatArray, game: Game) -> FloatArray:
     """Return the paper's falling caps scaled to this game, never below its largest client's budget."""
     total = game.num_clients * game.population.mean(budget.mean(axis=0))
     caps = np.linspace(*_PAPER_CAPS, game.last_round + 1) * total / _PAPER_TOTAL_BUDGET
-    return np.asarray(np.maximum(caps, budget.max(axis=1)))
+    # A hair more than the largest budget: a sum rounded up must not be what makes a lone client too many.
+    return np.asarray(np.maximum(caps, (1.0 + 1e-9) * budget.max(axis=1)))
 
 
 def num_draws(game: Game) -> int:
@@ -98,9 +100,8 @@ def caps_figure(found: Equilibrium, plan: CohortPlan | None) -> Figure:
         plan = plan_cohort(budget, found.reward.path, default_caps(budget, game), game)
     draws = num_draws(found.game)
     aware, blind = (_usage(budget, plan, game, draws, is_aware=is_aware) for is_aware in (True, False))
-    figure, (top, bottom) = style.new_figure(
-        _title(plan, aware, blind, draws), note=_note(is_given, draws), height_inches=6.4, num_rows=2
-    )
+    title, note = _title(plan, aware, blind, draws), f"{_note(is_given, draws)} {merge_note(found, game)}"
+    figure, (top, bottom) = style.new_figure(title, note=note, height_inches=6.4, num_rows=2)
     _draw_sizes(top, plan)
     _draw_usage(bottom, aware, blind, draws)
     return figure
@@ -116,9 +117,9 @@ def _title(plan: CohortPlan, aware: Usage, blind: Usage, draws: int) -> str:
     first, last = int(plan.cohort_size[0]), int(plan.cohort_size[-1])
     how = "use" if draws else "are expected to use"
     return (
-        f"Under the caps {first:,} clients are drawn at first and {last:,} at last; FedPCS cohorts {how} "
+        f"Cohorts go from {first:,} to {last:,} clients under the caps; FedPCS ones {how} "
         f"{aware.middle.mean():.0%} of the cap on average, random ones {blind.middle.mean():.0%}"
-    ).replace("%", " %")
+    ).replace("%", "\N{NO-BREAK SPACE}%")
 
 
 def _note(is_given: bool, draws: int) -> str:
@@ -137,25 +138,29 @@ def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
     rounds = plan.cohort_size.size
     axes.plot(plan.cohort_size, color=style.INK, linewidth=1.8, marker="o", markersize=3.5)
     axes.set_ylim(0.0, 1.12 * float(plan.cohort_size.max()))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylabel("clients drawn, $K_t$", color=style.INK)
     first, last = style.amount(plan.budget_cap[0]), style.amount(plan.budget_cap[-1])
-    style.caption(
-        axes, f"Cohort size under a cap $B_t$ of {first} in round 0 and {last} in round {rounds - 1}"
+    when = (
+        f"{first} in round 0 and {last} in round {rounds - 1}"
+        if np.ptp(plan.budget_cap) > 0.0
+        else f"{first} in every round"
     )
+    style.caption(axes, f"Cohort size under a cap $B_t$ of {when}")
     style.round_axis(axes, rounds, words="")
 
 
 def _draw_usage(axes: Axes, aware: Usage, blind: Usage, draws: int) -> None:
     rounds = aware.middle.size
     labels = []
-    for usage, colour, words in ((blind, style.ORANGE, "random"), (aware, style.BLUE, "FedPCS")):
+    samplers = ((blind, style.ORANGE, style.DARK_ORANGE, "random"), (aware, style.BLUE, style.BLUE, "FedPCS"))
+    for usage, colour, text_colour, words in samplers:
         if usage.low is not None and usage.high is not None:
-            axes.fill_between(
-                range(rounds), 100 * usage.low, 100 * usage.high, color=colour, alpha=0.25, lw=0
-            )
+            axes.fill_between(range(rounds), 100 * usage.low, 100 * usage.high, color=colour, alpha=0.25, lw=0)
         axes.plot(100 * usage.middle, color=colour, linewidth=1.8, marker=style.marker(rounds), markersize=4)
-        labels.append(style.EndLabel(words, 100 * float(usage.middle[-1]), colour))
-    axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=(0, (4, 3)))
+        labels.append(style.EndLabel(words, 100 * float(usage.middle[-1]), text_colour))
+    axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES)
     labels.append(style.EndLabel("the cap", 100.0, style.INK))
     drawn = [
         np.array([100.0]),

@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.merged_types import merge_types
+from fedpcs.experiments.merged_types import merge_note, merge_types
 from fedpcs.game import equilibrium, mean_field, welfare
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.mean_field import RESPONSE_MODES, ResponseMode
@@ -24,7 +24,6 @@ from fedpcs.game.rules import Game
 # Three equilibria are solved for one figure and one for the other; beyond so many types, on merged ones.
 _MOST_RESPONSE_TYPES = 300
 _MOST_WELFARE_TYPES = 20_000
-_NO_GAIN = 1e-12
 
 _MODE_WORDS: dict[ResponseMode, str] = {
     "exact": "exact\ndynamic programming",
@@ -38,10 +37,10 @@ def response_figure(found: Equilibrium) -> Figure:
     game, _ = merge_types(found, _MOST_RESPONSE_TYPES)
     gains = {mode: _relative_gain(game, found.reward.path, mode) for mode in RESPONSE_MODES}
     title = (
-        f"A client that leaves the printed formula gains {style.percent(gains['paper'])}; "
-        f"one that leaves the exact best response, {style.percent(gains['exact'])}"
+        f"A client that leaves the printed formula gains {style.gain(gains['paper'])}; "
+        f"one that leaves the exact best response, {style.gain(gains['exact'])}"
     )
-    figure, (axes,) = style.new_figure(title, note=_merged_note(found, game), height_inches=4.0)
+    figure, (axes,) = style.new_figure(title, note=merge_note(found, game), height_inches=4.0)
     _draw_gains(axes, gains)
     return figure
 
@@ -51,12 +50,12 @@ def _relative_gain(game: Game, path: FloatArray, mode: ResponseMode) -> float:
 
 
 def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
-    values = np.maximum(list(gains.values()), _NO_GAIN)
-    floor = 10.0 ** np.floor(np.log10(min(values.min(), 1e-4)) - 0.5)
+    values = np.array(list(gains.values()))
+    floor = 10.0 ** np.floor(np.log10(values[values > style.ROUNDING].min(initial=1e-4)) - 0.5)
+    values = np.where(values > style.ROUNDING, values, floor)
     colours = (style.BLUE, style.GREEN, style.VERMILION)
     bars = axes.barh(range(values.size), values - floor, left=floor, height=0.6, color=colours)
-    words = [style.percent(gain) if gain > _NO_GAIN else "none" for gain in gains.values()]
-    axes.bar_label(bars, words, padding=6, fontsize=10, color=style.INK)
+    axes.bar_label(bars, [style.gain(gain) for gain in gains.values()], padding=6, fontsize=10, color=style.INK)
     axes.set_xscale("log")
     axes.set_xlim(floor, 12.0 * max(1.0, values.max()))
     axes.set_yticks(range(values.size), [_MODE_WORDS[mode] for mode in gains])
@@ -64,11 +63,9 @@ def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.percent(value)))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.axvline(1e-3, color=style.GREY, linewidth=1.0, linestyle=(0, (4, 3)), zorder=0)
+    axes.axvline(1e-3, color=style.GREY, linewidth=1.0, linestyle=style.DASHES, zorder=0)
     axes.set_xlabel("exploitability: mean gain by deviating ÷ mean best utility (log scale)", color=style.INK)
-    style.caption(
-        axes, "Responses computed three ways, on this game's rewards; dashed: 0.1 %, the default tolerance"
-    )
+    style.caption(axes, "Responses computed three ways, on this game's rewards; dashed: 0.1 %, the default tolerance")
 
 
 def welfare_figure(found: Equilibrium) -> Figure:
@@ -79,10 +76,8 @@ def welfare_figure(found: Equilibrium) -> Figure:
     else:
         blind = mean_field.settle(replace(game, selection="budget-blind"), found.reward.path).profile
         worth, price = welfare.assess(budget, blind.budget, found.reward.path, game)
-    note = " ".join((_bound_note(price), _merged_note(found, game))).strip()
-    figure, (left, right) = style.new_figure(
-        _welfare_title(worth, price), note=note, height_inches=4.4, num_columns=2
-    )
+    note = " ".join((_bound_note(price), merge_note(found, game))).strip()
+    figure, (left, right) = style.new_figure(_welfare_title(worth, price), note=note, height_inches=4.4, num_columns=2)
     _draw_worth(left, worth)
     _draw_price(right, price)
     return figure
@@ -97,8 +92,8 @@ def _welfare_title(worth: welfare.Welfare, price: welfare.PriceOfAnarchy) -> str
     share = worth.equilibrium / worth.optimum_bounded
     other = "the budget-blind sampler's is not positive"
     if price.budget_blind is not None:
-        other = f"{worth.budget_blind / worth.optimum_bounded:.0%} under a budget-blind sampler"
-    return f"Clients reach {share:.0%} of the best possible welfare; {other}".replace("%", " %")
+        other = f"{worth.budget_blind / worth.optimum_bounded:.1%} under a budget-blind sampler"
+    return f"Clients reach {share:.1%} of the best possible welfare; {other}".replace("%", "\N{NO-BREAK SPACE}%")
 
 
 def _draw_worth(axes: Axes, worth: welfare.Welfare) -> None:
@@ -114,12 +109,12 @@ def _draw_worth(axes: Axes, worth: welfare.Welfare) -> None:
     axes.axvline(0.0, color=style.INK, linewidth=0.8)
     low, high = min(0.0, *values), max(0.0, *values)
     room = max(high - low, 1e-9)
-    axes.set_xlim(low - (0.38 * room if low < 0.0 else 0.0), high + 0.38 * room)
+    axes.set_xlim(low - (0.5 * room if low < 0.0 else 0.0), high + 0.5 * room)
     axes.set_yticks(range(4), list(bars))
     axes.grid(visible=False, axis="y")
     axes.set_ylim(3.55, -0.55)
-    axes.locator_params(axis="x", nbins=4)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}".replace("-", "−")))
+    axes.locator_params(axis="x", nbins=3)
+    style.plain_ticks(axes.xaxis)
     axes.set_xlabel("welfare Σ(ρR − ψρ²), clients and rounds", color=style.INK)
     style.caption(axes, "Social welfare")
 
@@ -135,13 +130,20 @@ def _draw_price(axes: Axes, price: welfare.PriceOfAnarchy) -> None:
     axes.set_xlim(0.9, 6.0 * max([2.0, *known]))
     for row, value, colour in rows:
         if value is None:
-            axes.annotate("none: welfare not positive", (1.0, row), va="center", fontsize=9, color=style.GREY)
+            words = "none: welfare not positive"
+            axes.annotate(
+                words,
+                (1.0, row),
+                (6, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+                color=style.GREY,
+            )
             continue
         axes.plot([1.0, value], [row, row], color=colour, linewidth=2.0)
         axes.plot(value, row, "o", color=colour, markersize=8)
-        axes.annotate(
-            style.amount(value), (value, row), (9, 0), textcoords="offset points", va="center", fontsize=9.5
-        )
+        axes.annotate(_ratio(value), (value, row), (9, 0), textcoords="offset points", va="center", fontsize=9.5)
     axes.axvline(1.0, color=style.INK, linewidth=0.8)
     axes.set_ylim(3.55, -0.55)
     axes.set_yticks([])
@@ -149,6 +151,10 @@ def _draw_price(axes: Axes, price: welfare.PriceOfAnarchy) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("price of anarchy (log scale; 1 is best)", color=style.INK)
     style.caption(axes, "Optimum within bounds ÷ welfare")
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.3f}" if value < 10.0 else style.amount(value)
 
 
 def _bound_note(price: welfare.PriceOfAnarchy) -> str:
@@ -159,10 +165,3 @@ def _bound_note(price: welfare.PriceOfAnarchy) -> str:
         f"against the unbounded optimum ({holds[price.paper_random_premise]}); Theorem 6, at most {private} "
         f"for FedPCS's equilibrium ({holds[price.paper_private_premise]})."
     )
-
-
-def _merged_note(found: Equilibrium, game: Game) -> str:
-    if game is found.game:
-        return ""
-    whole, merged = found.game.population.num_types, game.population.num_types
-    return f"Computed with the {whole:,} types merged into {merged:,}."

@@ -1,7 +1,7 @@
 """A game from a TOML file. One frozen tree; every error names the key, the value, what is allowed and what to do.
 
-Types are checked here, ranges where the value is used (`fedpcs.game`), so that a file and a Python call are refused with
-the same words.
+Types are checked here, ranges where the value is used (`fedpcs.game`), so that a file and a Python call are
+refused with the same words.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def load_game_config(path: Path | None) -> GameConfig:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise InvalidInput(f"{path}: no such file. Give the path of a game's TOML file, or none for the default.") from None
+        raise InvalidInput(
+            f"{path}: no such file. Give the path of a game's TOML file, or none for the default."
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path}: cannot be read as TOML: {error}.") from None
     try:
@@ -143,7 +145,7 @@ def _listed(config: GameConfig, columns: dict[str, ArrayLike]) -> Population:
     if "weight" in columns:
         if config.num_clients is None:
             raise InvalidInput("num_clients must be given with weights: they say how common a type is, not how many.")
-        return population.histogram(**columns, num_clients=config.num_clients)  # type: ignore[arg-type]
+        return population.histogram(**columns, num_clients=config.num_clients)
     if config.num_clients is not None and config.num_clients != size:
         raise InvalidInput(
             f"num_clients must equal the {size} clients listed in [population], got {config.num_clients}. "
@@ -164,8 +166,8 @@ def _read_csv(path: Path) -> dict[str, ArrayLike]:
     header = [name.strip() for name in rows[0]] if rows else []
     if not {"privacy_aversion", "initial_budget"} <= set(header) <= set(_COLUMNS):
         raise InvalidInput(
-            f"{path}: line 1 must name the columns privacy_aversion, initial_budget and optionally num_samples, weight; "
-            f"got {','.join(header)!r}."
+            f"{path}: line 1 must name the columns privacy_aversion, initial_budget (and, if wanted, num_samples, "
+            f"weight), got {','.join(header)!r}."
         )
     body = [(number, row) for number, row in enumerate(rows[1:], start=2) if any(cell.strip() for cell in row)]
     if not body:
@@ -201,17 +203,21 @@ def _first_problem(error: ValidationError) -> str:
         model = PopulationConfig if key.startswith("population.") else GameConfig
         return f"unknown key '{key}'. Known keys: {', '.join(sorted(model.model_fields))}."
     if first["type"] == "value_error":
-        return f"{key or 'the game'} {str(first['ctx']['error'])}."
+        return f"{key or 'the game'} {first['ctx']['error']!s}."
     wanted = sorted({_readable(detail["msg"]) for detail in details if detail["loc"][0] == first["loc"][0]})
     return f"{key} must be {' or '.join(wanted)}, got {first['input']!r}."
 
 
 def _is_type_label(part: object) -> bool:
-    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(("list[", "literal[", "union")))
+    return isinstance(part, str) and (
+        part in {"int", "float", "str"} or part.startswith(("list[", "literal[", "union"))
+    )
 
 
 def _readable(message: str) -> str:
     message = message.removeprefix("Input should be ")
-    return message.replace("a valid integer", "a whole number").replace("a valid number", "a number").replace(
-        "a valid list", "a list"
+    return (
+        message.replace("a valid integer", "a whole number")
+        .replace("a valid number", "a number")
+        .replace("a valid list", "a list")
     )

@@ -14,7 +14,6 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game.equilibrium import Equilibrium
 
 _ARRAYS = ("budget", "retention", "reward", "mean_budget", "privacy_aversion", "initial_budget")
-_OPTIONAL = ("weight", "num_samples", "cohort_size")
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: np.asarray(stored[name], dtype=np.float64) for name in stored.files if name in _known()}
+            arrays = {name: np.asarray(stored[name], dtype=np.float64) for name in stored.files}
     except FileNotFoundError:
         raise InvalidInput(f"{path}: no such file. Write one with `fedpcs solve --out {path}`.") from None
     except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
@@ -84,8 +83,4 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
     missing = [name for name in _ARRAYS if name not in arrays]
     if missing:
         raise InvalidInput(f"{path}: lacks {', '.join(missing)}. Write the file with `fedpcs solve --out`.")
-    return StoredEquilibrium(*(arrays[name] for name in _ARRAYS), arrays.get("cohort_size"))
-
-
-def _known() -> tuple[str, ...]:
-    return _ARRAYS + _OPTIONAL
+    return StoredEquilibrium(**{name: arrays[name] for name in _ARRAYS}, cohort_size=arrays.get("cohort_size"))

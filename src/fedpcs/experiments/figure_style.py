@@ -1,4 +1,4 @@
-"""How fedpcs figures look: white, colour-blind-safe, lines labelled where they end, titles that say a finding.
+"""How fedpcs figures look: white, colour-blind-safe, lines labelled where they end, findings as titles.
 
 Figures are built with matplotlib's objects alone. Nothing here touches pyplot or its global state, so drawing
 is safe in a server, a thread or someone else's notebook.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -24,6 +25,8 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 DARK_ORANGE = "#946200"
 INK, GREY, PALE = "#222222", "#6E6E6E", "#C9C9C9"
 DASHES = (0, (4, 3))
+# Relative gains below this are what rounding leaves.
+ROUNDING = 1e-12
 
 _DOTS_PER_INCH = 150
 _WIDTH_INCHES = 8.0
@@ -111,7 +114,18 @@ def span(axes: Axes, values: FloatArray, *, from_zero: bool = False) -> None:
     if from_zero and high == 0.0:
         high = 1.0
     axes.set_ylim(low if from_zero and low == 0.0 else low - room, high + room)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}".replace("-", "−")))
+    plain_ticks(axes.yaxis)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Write an axis's numbers in full, large ones in millions: no offsets, no 1e+08."""
+
+    def written(value: float, _: int) -> str:
+        is_large = abs(value) >= 10_000_000.0
+        number = f"{value / 1e6:,.6g} million" if is_large else f"{round(value, 9):,.7g}"
+        return number.replace("-", "−")
+
+    axis.set_major_formatter(FuncFormatter(written))
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 3.4) -> None:
@@ -155,23 +169,36 @@ def amount(value: float) -> str:
     """Return a number as a person would write it: three digits that matter, thousands with commas.
 
     Example:
-        >>> amount(5631.4), amount(6.3761), amount(0.0)
-        ('5,631', '6.38', '0')
+        >>> amount(5631.4), amount(6.3761), amount(0.0), amount(1_037_197_875)
+        ('5,631', '6.38', '0', '1,037.2 million')
     """
+    if abs(value) >= 10_000_000.0:
+        return f"{value / 1e6:,.1f} million".replace("-", "−")
     if abs(value) >= 100.0:
         return f"{value:,.0f}".replace("-", "−")
     return _plain(value, 3)
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, two digits that matter.
+    r"""Return a share in per cent, two digits that matter, never parted from its sign.
 
     Example:
         >>> percent(0.473), percent(0.0000031), percent(3e-9), percent(1.5)
-        ('47 %', '0.00031 %', '3·10⁻⁷ %', '150 %')
+        ('47\xa0%', '0.00031\xa0%', '3·10⁻⁷\xa0%', '150\xa0%')
     """
     value = 100.0 * share
-    return f"{value:,.0f} %" if value >= 99.5 else f"{_plain(value, 2)} %"
+    number = f"{value:,.0f}" if value >= 99.5 else _plain(value, 2)
+    return f"{number}\N{NO-BREAK SPACE}%"
+
+
+def gain(share: float) -> str:
+    r"""Return what deviating gains, in per cent; what rounding alone explains is nothing.
+
+    Example:
+        >>> gain(3e-16), gain(0.5)
+        ('nothing', '50\xa0%')
+    """
+    return percent(share) if share > ROUNDING else "nothing"
 
 
 def _plain(value: float, digits: int) -> str:

@@ -1,7 +1,7 @@
 """The figures of a solved game as PNG files: convergence, budgets, rewards, response modes, welfare and caps.
 
-Every figure is a function from the result to a `Figure`, so what is drawn can be checked number by number; only
-`draw_all` touches the disk. Populations of many types are drawn as quantile bands.
+Every figure is a function from the result to a `Figure`, so what is drawn can be checked number by number.
+Only `draw_all` touches the disk. Populations of many types are drawn as quantile bands.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cap_figure import caps_figure
 from fedpcs.experiments.comparison_figures import response_figure, welfare_figure
+from fedpcs.experiments.merged_types import merge_types
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.population import Population
@@ -25,6 +26,7 @@ from fedpcs.game.sampling_ratio import CohortPlan
 
 _MOST_LINES = 300
 _MOST_SWEEP_LINES = 40
+_MOST_PAID_TYPES = 20_000
 
 
 def draw_all(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> list[Path]:
@@ -55,9 +57,7 @@ def mean_field_figure(found: Equilibrium) -> Figure:
     """Draw φ(t) sweep by sweep, the last one on top (paper, Fig. 3)."""
     history, rounds = found.history, found.history.shape[1]
     figure, (axes,) = style.new_figure(_sweep_title(found))
-    shown = np.unique(
-        np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int)
-    )
+    shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int))
     for index in shown[:-1]:
         shade = style.VERMILION if index == 0 else style.PALE
         axes.plot(history[index], color=shade, linewidth=1.0)
@@ -71,7 +71,7 @@ def mean_field_figure(found: Equilibrium) -> Figure:
         style.EndLabel("before the first", float(history[0, -1]), style.VERMILION),
         style.EndLabel(f"sweep {last}, the last", float(history[-1, -1]), style.BLUE),
     ]
-    if last > 1:
+    if np.abs(history[1] - history[-1]).max() > 0.02 * np.ptp(history):
         labels.append(style.EndLabel("sweep 1", float(history[1, -1]), style.GREY))
     style.label_ends(axes, [*labels, *_draw_played(axes, found)])
     return figure
@@ -91,7 +91,7 @@ def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
 
 def _sweep_title(found: Equilibrium) -> str:
     sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
-    gain = style.percent(found.certificate.relative)
+    gain = style.gain(found.certificate.relative)
     if found.status == "converged":
         return f"The mean budget settles in {sweeps}; a client that deviates gains {gain} on average"
     if found.status == "not-an-equilibrium":
@@ -104,7 +104,8 @@ def budget_figure(found: Equilibrium) -> Figure:
     """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
     rounds, mean = found.profile.mean_budget.size, found.profile.mean_budget
     spread = _spread(found.profile.budget[[0, -1]], found.game.population)
-    title = f"The mean budget goes from {style.amount(mean[0])} to {style.amount(mean[-1])}"
+    first, last = style.amount(mean[0]), style.amount(mean[-1])
+    title = f"The mean budget goes from {first} to {last}" if first != last else f"The mean budget stays at {first}"
     if found.game.num_clients > 1:
         title += f", the spread between clients from {style.amount(spread[0])} to {style.amount(spread[1])}"
     figure, (axes,) = style.new_figure(title)
@@ -143,18 +144,25 @@ def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
     bar = figure.colorbar(lines, ax=axes, pad=0.02, aspect=30)
     bar.set_label("privacy aversion ψ", color=style.INK)
     bar.outline.set_visible(False)
-    style.caption(axes, "One line per client" if crowd.is_individual else "One line per type of client")
+    close = np.abs(budget[-1] / found.profile.mean_budget[-1] - 1.0) <= 0.01
+    near = style.percent(float(crowd.weight[close].sum()))
+    what = "client" if crowd.is_individual else "type of client"
+    style.caption(
+        axes, f"One line per {what}; {near} of clients end within 1 % of the mean. Spread: standard deviation"
+    )
 
 
 def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
     budget, crowd = found.profile.budget, found.game.population
     levels = (0.05, 0.25, 0.75, 0.95)
-    rows = [np.quantile(row, levels, weights=crowd.weight, method="inverted_cdf") for row in budget]
+    # Equal weights need no sorting, which a million clients would feel.
+    weight = None if crowd.is_individual else crowd.weight
+    rows = [np.quantile(row, levels, weights=weight, method="inverted_cdf") for row in budget]
     low, lower, upper, high = np.array(rows).T
     axes.fill_between(range(len(rows)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
     axes.fill_between(range(len(rows)), lower, upper, color=style.PALE, linewidth=0)
     labels = []
-    edges = np.quantile(crowd.privacy_aversion, (0.25, 0.75), weights=crowd.weight, method="inverted_cdf")
+    edges = np.quantile(crowd.privacy_aversion, (0.25, 0.75), weights=weight, method="inverted_cdf")
     quarters = (
         (crowd.privacy_aversion <= edges[0], style.GREEN, "least averse quarter"),
         (crowd.privacy_aversion >= edges[1], style.VERMILION, "most averse quarter"),
@@ -165,7 +173,10 @@ def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
         labels.append(style.EndLabel(words, float(path[-1]), colour))
     style.span(axes, np.array([low, high]))
     what = f"{crowd.num_types:,} {'clients' if crowd.is_individual else 'types of client'}"
-    style.caption(axes, f"{what}: light band 5–95 % of clients, dark band 25–75 %, lines are means")
+    style.caption(
+        axes,
+        f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means. Spread: standard deviation",
+    )
     return labels
 
 
@@ -173,16 +184,12 @@ def reward_figure(found: Equilibrium) -> Figure:
     """Draw the rewards R_t above and what each round costs the server below, payments set apart."""
     path, cost, rounds = found.reward.path, found.cost, found.cost.size
     paid = payments(found)
-    note = (
-        ""
-        if found.reward.is_settled
-        else f"The {found.reward.policy} policy's own iteration did not come to rest."
-    )
+    note = "" if found.reward.is_settled else f"The {found.reward.policy} policy's own iteration did not come to rest."
     figure, (top, bottom) = style.new_figure(_reward_title(found), note=note, height_inches=6.2, num_rows=2)
-    top.plot(path, color=style.BLUE, linewidth=2.2, marker=style.marker(rounds))
+    top.plot(path, color=style.BLUE, linewidth=2.2, marker=style.marker(rounds), clip_on=False)
     style.span(top, path, from_zero=True)
     top.set_ylabel("reward $R_t$\n(per unit of budget)", color=style.INK)
-    style.caption(top, f"Rewards announced: policy {found.reward.policy}")
+    style.caption(top, f"Rewards announced (policy: {found.reward.policy})")
     bottom.fill_between(range(rounds), paid, color=style.ORANGE, alpha=0.35, linewidth=0)
     bottom.plot(paid, color=style.ORANGE, linewidth=1.2)
     bottom.plot(cost, color=style.INK, linewidth=2.2, marker=style.marker(rounds), label="cost")
@@ -204,10 +211,11 @@ def reward_figure(found: Equilibrium) -> Figure:
 
 def payments(found: Equilibrium) -> FloatArray:
     """Return the weighted rewards in the server's cost, (1−γ) R_t Σ π_i ρ_i: (rounds,)."""
-    game, count = found.game, found.game.population.client_count
+    game, budget = merge_types(found, _MOST_PAID_TYPES)
+    count = game.population.client_count
     spent = [
         float(count @ (cohort_inclusion(row, float(size), game) * row))
-        for row, size in zip(found.profile.budget, game.cohort_size, strict=True)
+        for row, size in zip(budget, game.cohort_size, strict=True)
     ]
     return np.asarray((1.0 - game.accuracy_priority) * found.reward.path * np.array(spent))
 

@@ -39,6 +39,14 @@ def merge_types(found: Equilibrium, most_types: int) -> tuple[Game, FloatArray]:
     return replace(found.game, population=few), np.array([merged(row) for row in found.profile.budget])
 
 
+def merge_note(found: Equilibrium, game: Game) -> str:
+    """Return what a figure must say when it was computed for `game` in place of `found.game`."""
+    if game is found.game:
+        return ""
+    whole, merged = found.game.population.num_types, game.population.num_types
+    return f"Computed with the {whole:,} types merged into {merged:,}."
+
+
 def _runs(crowd: Population, num_strips: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return an order of the types and where each run of like ones begins in it.
 

@@ -75,7 +75,9 @@ def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) 
     if isinstance(config.reward, str):
         return
     if not np.allclose(stored.reward, game.reward_path(config.reward), rtol=0.0, atol=1e-9):
-        raise InvalidInput("reward in the file is not the one this game fixes. Check that file and game belong together.")
+        raise InvalidInput(
+            "reward in the file is not the one this game fixes. Check that file and game belong together."
+        )
 
 
 def solve_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> dict[str, Any]:
@@ -134,10 +136,14 @@ def print_solution(found: Equilibrium, plan: CohortPlan | None, seconds: float, 
         f"{welfare.equilibrium:,.0f} here · {welfare.budget_blind:,.0f} under a budget-blind sampler · "
         f"{welfare.optimum_bounded:,.0f} at best",
     )
-    table.add_row("price of anarchy", "welfare is not positive" if price.equilibrium is None else f"{price.equilibrium:.3f}")
+    table.add_row(
+        "price of anarchy", "welfare is not positive" if price.equilibrium is None else f"{price.equilibrium:.3f}"
+    )
     if plan is not None:
         size = plan.cohort_size.astype(int)
-        table.add_row("cohort under caps", f"{size[0]} → {size[-1]} clients, usage {plan.usage.min():.0%}–{plan.usage.max():.0%}")
+        table.add_row(
+            "cohort under caps", f"{size[0]} → {size[-1]} clients, usage {plan.usage.min():.0%}–{plan.usage.max():.0%}"
+        )
     console.print(table)
     if found.status != "converged":
         console.print(STATUS_MEANING[found.status])
@@ -154,8 +160,8 @@ def print_verification(checked: Verification, tolerance: float, console: Console
     if checked.server is not None:
         table.add_row(
             "server's alternatives",
-            f"best constant {checked.server.best_constant:,.0f} (R = {checked.server.best_constant_reward:.2f}) · per-round "
-            f"{checked.server.per_round:,.0f} · best perturbation saves {checked.server.improvement:.2%}",
+            f"best constant {checked.server.best_constant:,.0f} (R = {checked.server.best_constant_reward:.2f}) · "
+            f"per-round {checked.server.per_round:,.0f} · the best alternative saves {checked.server.improvement:.2%}",
         )
     console.print(table)
 
@@ -172,10 +178,14 @@ def _trace(path: FloatArray) -> str:
     return f"{path[0]:.2f} → {path[path.size // 2]:.2f} → {path[-1]:.2f} (rounds 0, {path.size // 2}, {path.size - 1})"
 
 
-def _finite(value: Any) -> Any:
-    """Replace what JSON cannot say (NaN, inf) by null."""
+def _finite(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the object with what JSON cannot say (NaN, inf) replaced by null."""
+    return {key: _finite_value(item) for key, item in value.items()}
+
+
+def _finite_value(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return _finite(value)
     if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return [_finite_value(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

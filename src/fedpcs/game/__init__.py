@@ -4,12 +4,13 @@
 
 **Stage I.** The server announces rewards R_0…R_T, and the mean budgets φ(0)…φ(T) it expects.
 
-**Stage II.** Each client chooses retentions α^0…α^{T−1} in [0, 1]: the share of its own budget it keeps while the rest
-moves to the crowd's mean, ρ^{t+1} = (1−α^t) φ(t) + α^t ρ^t. It earns Σ_t P^t (ρ^t R_t − ψ (ρ^t)² − (1−ψ)(α^t)²), where
-P^t is its chance of being drawn.
+**Stage II.** Each client chooses retentions α^0…α^{T−1} in [0, 1]: the share of its own budget it keeps while the
+rest moves to the crowd's mean, ρ^{t+1} = (1−α^t) φ(t) + α^t ρ^t. It earns Σ_t P^t (ρ^t R_t − ψ (ρ^t)² − (1−ψ)(α^t)²),
+where P^t is its chance of being drawn.
 
 **Equilibrium.** Clients best-respond to (R, φ), and φ is the mean of the budgets they choose. The server's rewards
-minimise its expected cost given that response. Neither is taken on trust: `certify` recomputes what any client could gain.
+minimise its expected cost given that response. Neither is taken on trust: `certify` recomputes what any client
+could gain.
 
 Example:
     >>> from fedpcs.game import make_game, solve, uniform

@@ -17,7 +17,7 @@ from fedpcs._validate import FloatArray
 def _chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -> float:
     if not aware:
         return cohort / clients
-    return 1.0 - (1.0 - min(1.0, rho / (clients * phi))) ** cohort
+    return float(1.0 - (1.0 - min(1.0, rho / (clients * phi))) ** cohort)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -38,7 +38,7 @@ def _onward(
     nodes: FloatArray, value: FloatArray, home: int, rho: float, phi: float, dislike: float, chance: float
 ) -> float:
     """Return the best of: join the mean at node `home`, or go to any node between it and rho."""
-    best = value[home]
+    best = float(value[home])
     gap = rho - phi
     if gap == 0.0:
         return best
@@ -46,12 +46,12 @@ def _onward(
     if gap > 0.0:
         k = home
         while k < nodes.size and nodes[k] <= rho:
-            best = max(best, value[k] - price * (nodes[k] - phi) ** 2)
+            best = max(best, float(value[k] - price * (nodes[k] - phi) ** 2))
             k += 1
     else:
         k = home
         while k >= 0 and nodes[k] >= rho:
-            best = max(best, value[k] - price * (nodes[k] - phi) ** 2)
+            best = max(best, float(value[k] - price * (nodes[k] - phi) ** 2))
             k -= 1
     return best
 

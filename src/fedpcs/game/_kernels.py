@@ -18,6 +18,7 @@ import math
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 
@@ -26,9 +27,7 @@ _AT_MEAN = 1e-12
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def selection(
-    budget: float, mean: float, cohort: float, clients: float, budget_aware: bool
-) -> tuple[float, float]:
+def selection(budget: float, mean: float, cohort: float, clients: float, budget_aware: bool) -> tuple[float, float]:
     """Return P and dP/dρ: P = 1 − (1 − x)^K with x = min(1, ρ/(Nφ)), or the constant K/N."""
     if not budget_aware:
         return cohort / clients, 0.0
@@ -70,9 +69,7 @@ def locate(nodes: FloatArray, point: float) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def spline(
-    nodes: FloatArray, value: FloatArray, slope: FloatArray, cell: int, point: float
-) -> tuple[float, float]:
+def spline(nodes: FloatArray, value: FloatArray, slope: FloatArray, cell: int, point: float) -> tuple[float, float]:
     """Return the cubic Hermite spline and its derivative at `point` in `cell`."""
     h = nodes[cell + 1] - nodes[cell]
     u = (point - nodes[cell]) / h
@@ -211,7 +208,7 @@ def tabulate(
 @njit(cache=True, nogil=True, error_model="numpy")
 def advance(
     aversion: FloatArray,
-    row: FloatArray,
+    row: NDArray[np.int64],
     fraction: FloatArray,
     nodes: FloatArray,
     value: FloatArray,
@@ -253,7 +250,7 @@ def advance(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def read_table(
-    row: FloatArray,
+    row: NDArray[np.int64],
     fraction: FloatArray,
     nodes: FloatArray,
     value: FloatArray,

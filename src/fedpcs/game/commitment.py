@@ -6,10 +6,10 @@ Every candidate path is judged by the clients' mean-field equilibrium under it. 
 - The cost has small steps, because single clients change their minds. Gradients would mislead, so only costs
   are compared: a compass search on the path's values at a few knots, joined by straight lines, close together
   at both ends of the run, where the first rewards set the level and the last ones stop paying off.
-- Near good paths plain sweeps over the mean field often circle, and what a few of them end on is off by 1–2 %,
-  more than a candidate gains. Sweeps that move the announcement only half way do not circle: three of them, from
-  the mean field of the path to be beaten, come within about 0.2 %. So every candidate gets such a glance, and
-  the winner is then polished under the equilibrium that will be played.
+- Near good paths plain sweeps over the mean field often circle, and what a few of them end on is off by
+  1–2 %, more than a candidate gains. Sweeps that move the announcement only half way do not circle: three of
+  them, from the mean field of the path to be beaten, come within about 0.2 %. So every candidate gets such a
+  glance, and the winner is then polished under the equilibrium that will be played.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from fedpcs.game.rules import Game
 
 _LEVELS = 13
 _GLANCE_SWEEPS = 3
-_FIRST_STEP, _POLISH_STEP, _FINEST_STEP = 0.4, 0.1, 0.03
-_SEARCH_ROUNDS, _POLISH_ROUNDS = 5, 1
+_FIRST_STEP, _POLISH_STEP, _FINEST_STEP = 0.4, 0.2, 0.03
+_SEARCH_SWEEPS = 280
 _MOST_TYPES = 2_000
 # Costs within 0.1 % of the full table's at a third of the time; enough to compare candidates.
 _QUICK = exact.Resolution(uniform=24, clustered=6)
@@ -39,11 +39,12 @@ _QUICK = exact.Resolution(uniform=24, clustered=6)
 
 @dataclass(frozen=True)
 class Verdict:
-    """A reward path, what it costs the server in all, and the mean field that answers it."""
+    """A reward path, what it costs the server in all, the mean field that answers it, and the sweeps it took."""
 
     path: FloatArray
     cost: float
     mean_budget: FloatArray
+    sweeps: int
 
 
 # Judges a path, starting from a mean field thought to be near the answer.
@@ -56,22 +57,18 @@ def commit(game: Game) -> RewardPlan:
     Solves: min_R Σ_t U_t(R, equilibrium(R)), clients answering exactly, to a local optimum.
 
     Guarantees:
-        Costs no more than the per-round path, nor than the constant rewards it began with.
+        Costs no more than the per-round path and the constant it began with, as compared on the coarse table.
     """
     crowd = game.population
     small = replace(game, population=compress(crowd)) if crowd.num_types > _MOST_TYPES else game
-    glance = _glance(small)
+    glance, scrutiny, compare = _glance(small), _scrutiny(small, _QUICK), _scrutiny(small, exact.COARSE)
     level = _best_level(small, glance)
-    found, glances = _compass(small, glance, level, step=_FIRST_STEP, most_rounds=_SEARCH_ROUNDS)
-    polished, looks = _compass(
-        small, _scrutiny(small, _QUICK), found, step=_POLISH_STEP, most_rounds=_POLISH_ROUNDS
-    )
+    trail, glances = _compass(small, glance, level, step=_FIRST_STEP, most_sweeps=_SEARCH_SWEEPS)
+    opening = _cheapest(scrutiny, trail)
+    polished, looks = _compass(small, scrutiny, opening, step=_POLISH_STEP, most_sweeps=_polish_sweeps(small))
     lemma = per_round(small)
-    compare = _scrutiny(small, exact.COARSE)
-    paths = (polished.path, found.path, level.path, lemma.path)
-    finalists = [compare(path, level.mean_budget) for path in paths]
-    chosen = min(finalists, key=lambda verdict: verdict.cost)
-    evaluations = _LEVELS + glances + looks + lemma.evaluations + len(paths)
+    chosen = _cheapest(compare, [polished[-1], level, replace(level, path=lemma.path)])
+    evaluations = _LEVELS + glances + len(trail) + looks + lemma.evaluations + 3
     return RewardPlan(chosen.path, "commitment", True, None, evaluations)
 
 
@@ -88,6 +85,11 @@ def knots(last_round: int) -> NDArray[np.int64]:
     return np.unique(both.clip(1, last_round))
 
 
+def _polish_sweeps(game: Game) -> int:
+    # The fewer the clients, the higher the steps one of them makes in the cost, and the cheaper a sweep.
+    return 900_000 // (game.population.num_types * (game.last_round + 1))
+
+
 def _glance(game: Game) -> Judge:
     """Judge by a few sweeps, each announcing the middle of what was announced and what came of it."""
 
@@ -96,7 +98,7 @@ def _glance(game: Game) -> Judge:
         for _ in range(_GLANCE_SWEEPS):
             sweep = mean_field.settle(game, path, start=mean, resolution=_QUICK, most_sweeps=1)
             mean = 0.5 * (mean + sweep.profile.mean_budget)
-        return _verdict(game, path, sweep.profile, mean)
+        return _verdict(game, path, sweep.profile, mean, _GLANCE_SWEEPS)
 
     return judge
 
@@ -105,14 +107,19 @@ def _scrutiny(game: Game, resolution: exact.Resolution) -> Judge:
     """Judge by the equilibrium clients will be told to play: settled, and from no particular start."""
 
     def judge(path: FloatArray, _: FloatArray) -> Verdict:
-        profile = mean_field.settle(game, path, resolution=resolution).profile
-        return _verdict(game, path, profile, profile.mean_budget)
+        outcome = mean_field.settle(game, path, resolution=resolution)
+        return _verdict(game, path, outcome.profile, outcome.profile.mean_budget, outcome.iterations)
 
     return judge
 
 
-def _verdict(game: Game, path: FloatArray, profile: Profile, mean: FloatArray) -> Verdict:
-    return Verdict(path, float(server_cost(profile.budget, path, game).sum()), mean)
+def _verdict(game: Game, path: FloatArray, profile: Profile, mean: FloatArray, sweeps: int) -> Verdict:
+    return Verdict(path, float(server_cost(profile.budget, path, game).sum()), mean, sweeps)
+
+
+def _cheapest(judge: Judge, candidates: list[Verdict]) -> Verdict:
+    again = [judge(candidate.path, candidate.mean_budget) for candidate in candidates]
+    return min(again, key=lambda verdict: verdict.cost)
 
 
 def _lowest_level(game: Game) -> float:
@@ -134,7 +141,7 @@ def _best_level(game: Game, judge: Judge) -> Verdict:
 
 
 def _directions(last_round: int) -> FloatArray:
-    """Return the ways a path is bent, one per row: level, tilt, then a hat around each knot. R_0 stays put."""
+    """Return the ways a path is bent, one per row: level, tilt, a hat around each knot. R_0 stays put."""
     rounds = np.arange(last_round + 1)
     at = knots(last_round)
     hats = [np.interp(rounds, at, row) for row in np.eye(at.size)]
@@ -143,32 +150,33 @@ def _directions(last_round: int) -> FloatArray:
     return bends
 
 
-def _compass(
-    game: Game, judge: Judge, opening: Verdict, *, step: float, most_rounds: int
-) -> tuple[Verdict, int]:
+def _compass(game: Game, judge: Judge, opening: Verdict, *, step: float, most_sweeps: int) -> tuple[list[Verdict], int]:
     """Try each direction both ways by its own step; lengthen steps that help, shorten those that do not.
 
     The path to beat is judged anew every round, from the same mean field as its rivals: a lucky verdict would
-    otherwise stand for ever.
+    otherwise stand for ever. Where a path has two equilibria it may come out dearer than before, so the path of
+    every round is handed back, not only the last.
 
     Returns:
-        The cheapest path found, and how many were judged.
+        The path each round ended on, the opening first, and how many paths were judged. No round begins
+        after `most_sweeps`.
     """
     bends = _directions(game.last_round)
-    best, calls = opening, 0
+    trail, calls, sweeps = [opening], 0, 0
     steps, signs = np.full(len(bends), step), np.ones(len(bends))
-    for _ in range(most_rounds):
-        best = judge(best.path, best.mean_budget)
-        calls += 1
+    while sweeps < most_sweeps and steps.max() > _FINEST_STEP:
+        best = judge(trail[-1].path, trail[-1].mean_budget)
+        calls, sweeps = calls + 1, sweeps + best.sweeps
         unit = max(float(best.path.mean()), _lowest_level(game))
         for k in np.flatnonzero(steps > _FINEST_STEP):
             for sign in (signs[k], -signs[k]):
                 path = (best.path + sign * steps[k] * unit * bends[k]).clip(0.0, game.reward_max)
                 trial = judge(path, best.mean_budget)
-                calls += 1
+                calls, sweeps = calls + 1, sweeps + trial.sweeps
                 if trial.cost < best.cost * (1.0 - 1e-5):
                     best, signs[k], steps[k] = trial, sign, 1.6 * steps[k]
                     break
             else:
                 steps[k] *= 0.4
-    return best, calls
+        trail.append(best)
+    return trail, calls

@@ -4,10 +4,10 @@ Notation: λ costate, S stage derivative. For a client on the path (ρ, α),
 
     λ(T) = S(T),   λ(t) = α^t λ(t+1) + S(t),   α^t = λ(t+1)(ρ^t − φ(t)) / (2(1−ψ)P^t).
 
-Differentiating the stage payoff gives S = P'·(ρR − ψρ² − (1−ψ)α²) + P·(R − 2ψρ) with P' = (K/(Nφ))(1−x)^{K−1}. The paper's
-M_i^t loses the factor K/(Nφ) in front of −(ψρ² + (1−ψ)α²); `printed=True` keeps that slip, so the two can be compared.
-Either way α is clipped to [0, 1], which the paper requires and its formula does not ensure. A stationary point need
-not be a maximum: that is what `fedpcs.game.exact` is for.
+Differentiating the stage payoff gives S = P'·(ρR − ψρ² − (1−ψ)α²) + P·(R − 2ψρ) with P' = (K/(Nφ))(1−x)^{K−1}.
+The paper's M_i^t loses the factor K/(Nφ) in front of −(ψρ² + (1−ψ)α²); `printed=True` keeps that slip, so the two can
+be compared. Either way α is clipped to [0, 1], which the paper requires and its formula does not ensure. A stationary
+point need not be a maximum: that is what `fedpcs.game.exact` is for.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ def stage_derivative(profile: Profile, aversion: FloatArray, terms: Terms, *, pr
     if not terms.is_budget_aware:
         return np.asarray(P * (R - 2.0 * ψ * ρ))
     K, Nφ = terms.cohort_size[:, None], terms.num_clients * terms.mean_budget[:, None]
-    missed = np.where(ρ < Nφ, 1.0 - np.minimum(1.0, ρ / Nφ), 0.0) ** (K - 1.0)
-    missed = np.where(ρ < Nφ, missed, 0.0)
+    missed = np.where(ρ < Nφ, (1.0 - np.minimum(1.0, ρ / Nφ)) ** (K - 1.0), 0.0)
     cost_factor = 1.0 if printed else K / Nφ
     # Theorem 1: Q R + M, with Q = P + (K ρ/(Nφ))(1−x)^{K−1}.
     Q = P + missed * K * ρ / Nφ
@@ -47,9 +46,7 @@ def stage_derivative(profile: Profile, aversion: FloatArray, terms: Terms, *, pr
     return np.asarray(Q * R + M)
 
 
-def stationary_retention(
-    profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool
-) -> FloatArray:
+def stationary_retention(profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool) -> FloatArray:
     """Return the retention Theorem 1 asks for on the current path, clipped to [0, 1]: (rounds, types)."""
     stage = stage_derivative(profile, aversion, terms, printed=printed)
     chance = selection_probability(profile.budget, terms)

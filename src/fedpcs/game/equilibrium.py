@@ -133,9 +133,7 @@ def _settle_and_certify(
     resolution = exact.Resolution()
     start = None
     for attempt in range(_MOST_REFINEMENTS + 1):
-        outcome = mean_field.settle(
-            game, path, response, tolerance=tolerance, start=start, resolution=resolution
-        )
+        outcome = mean_field.settle(game, path, response, tolerance=tolerance, start=start, resolution=resolution)
         certificate = verify.certify(outcome.profile, path, game)
         done = certificate.is_equilibrium(tolerance) or not outcome.is_settled or response != "exact"
         if done or attempt == _MOST_REFINEMENTS:

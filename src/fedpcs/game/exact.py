@@ -87,14 +87,10 @@ def tabulate(
     value, slope = np.empty(shape), np.empty(shape)
     chance, chance_slope = np.empty(nodes.shape), np.empty(nodes.shape)
     mean, clients = terms.mean_budget, float(terms.num_clients)
-    _kernels.selection_on_nodes(
-        nodes, mean, terms.cohort_size, clients, terms.is_budget_aware, chance, chance_slope
-    )
+    _kernels.selection_on_nodes(nodes, mean, terms.cohort_size, clients, terms.is_budget_aware, chance, chance_slope)
 
     def fill(first: int, last: int) -> None:
-        _kernels.tabulate(
-            aversion, nodes, terms.reward, mean, chance, chance_slope, value, slope, first, last
-        )
+        _kernels.tabulate(aversion, nodes, terms.reward, mean, chance, chance_slope, value, slope, first, last)
 
     in_threads(fill, aversion.size, smallest_chunk=8)
     return ValueTable(aversion, nodes, value, slope)
@@ -230,5 +226,4 @@ def _nodes(mean_budget: FloatArray, budget_range: tuple[float, float], resolutio
         nodes[t] = np.sort(np.concatenate(parts))
     # Means that repeat would give nodes that coincide; a ramp of 1e-10 per node keeps cells open.
     ramp = 1e-10 * np.arange(size)
-    return low + (nodes - low + ramp * (high - low)) / (1.0 + ramp[-1])
-
+    return np.asarray(low + (nodes - low + ramp * (high - low)) / (1.0 + ramp[-1]))

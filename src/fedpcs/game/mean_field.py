@@ -85,9 +85,7 @@ def settle(
     grid = resolution or exact.Resolution()
     if population.num_types > _MOST_DIRECT_TYPES:
         crowd = replace(game, population=compress(population))
-        rough = settle(
-            crowd, reward, tolerance=tolerance, start=first, resolution=grid, most_sweeps=most_sweeps
-        )
+        rough = settle(crowd, reward, tolerance=tolerance, start=first, resolution=grid, most_sweeps=most_sweeps)
         first = rough.profile.mean_budget
     return _settle_exact(game, reward, first, tolerance, grid, most_sweeps)
 
@@ -115,18 +113,19 @@ def _settle_exact(
         return outcome
 
     def relative_gain(profile: Profile) -> float:
+        """Let every type deviate alone against the profile's own mean, and compare what it really earns."""
         terms = game.terms(reward, profile.mean_budget)
-        promised = exact.promised_utility(tabulate(profile.mean_budget), population)
-        earned = client_utility(profile.budget, profile.retention, population.privacy_aversion, terms)
-        gain = population.weight @ np.maximum(0.0, promised - earned)
-        return float(gain / (population.weight @ np.abs(promised)))
+        answer = exact.play(tabulate(profile.mean_budget), terms, population, in_order=False)
+        aversion = population.privacy_aversion
+        best = client_utility(answer.budget, answer.retention, aversion, terms)
+        earned = client_utility(profile.budget, profile.retention, aversion, terms)
+        gain = population.weight @ np.maximum(0.0, best - earned)
+        return float(gain / (population.weight @ np.abs(best)))
 
     return _search(sweep, relative_gain, outcome, tolerance)
 
 
-def _iterate(
-    sweep: Callable[[FloatArray], Profile], mean: FloatArray, tolerance: float, most_sweeps: int
-) -> MeanField:
+def _iterate(sweep: Callable[[FloatArray], Profile], mean: FloatArray, tolerance: float, most_sweeps: int) -> MeanField:
     """Sweep until φ stands still, or until it has stopped getting closer to that."""
     history, residuals = [mean], []
     while True:
@@ -189,4 +188,3 @@ def _settle_stationary(
     profile = profile_from_retention(population, retention)
     is_settled = residual <= tolerance * damping
     return MeanField(profile, is_settled, len(history) - 1, residual, np.array(history))
-

@@ -64,9 +64,7 @@ def selection_probability(budget: FloatArray, terms: Terms) -> FloatArray:
         return -np.expm1(cohort * np.log1p(-share))
 
 
-def client_utility(
-    budget: FloatArray, retention: FloatArray, privacy_aversion: FloatArray, terms: Terms
-) -> FloatArray:
+def client_utility(budget: FloatArray, retention: FloatArray, privacy_aversion: FloatArray, terms: Terms) -> FloatArray:
     """Return each type's utility over the whole run: (types,) from (rounds, types) paths."""
     net = budget * terms.reward[:, None] - privacy_aversion * budget**2
     net -= (1.0 - privacy_aversion) * retention**2

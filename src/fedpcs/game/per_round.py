@@ -3,9 +3,9 @@
 Notation (paper, Lemma 2): Theorem 1 makes retention linear in the next reward, α^{t−1} = I R_t + J, hence
 ρ^t = φ(t−1) + (I R_t + J)(ρ^{t−1} − φ(t−1)) = G R_t + H, with everything else held from the previous iterate.
 R_t minimises U_t(R) = Σ π_i [γa/((t+1)ρ_i(R)) + (1−γ) R ρ_i(R)] on [0, reward_max]. Three departures from the
-print, each needed to have an answer at all: retention stays in [0, 1] (else G R + H can be negative); t + 1 for
-t; and where U_t has no stationary point inside, the better end of the interval is taken and reported as not
-interior. The initial budget does not depend on R_0, so R_0 = 0 always.
+print, each needed to have an answer at all: retention stays in [0, 1] (else G R + H can be negative); t + 1
+for t; and where U_t has no stationary point inside, the better end of the interval is taken and reported as
+not interior. The initial budget does not depend on R_0, so R_0 = 0 always.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ def _lines(game: Game, path: FloatArray, profile: Profile) -> list[_Line]:
     aversion = game.population.privacy_aversion
 
     def stage_with(rewards: FloatArray) -> FloatArray:
-        return costate.stage_derivative(
-            profile, aversion, game.terms(rewards, profile.mean_budget), printed=False
-        )
+        return costate.stage_derivative(profile, aversion, game.terms(rewards, profile.mean_budget), printed=False)
 
     at_zero = stage_with(np.zeros_like(path))  # M_i^t
     per_unit = stage_with(np.ones_like(path)) - at_zero  # Q_i^t: S is linear in the reward
@@ -100,9 +98,7 @@ def _lines(game: Game, path: FloatArray, profile: Profile) -> list[_Line]:
         gap = profile.budget[t - 1] - profile.mean_budget[t - 1]
         factor = gap / (2.0 * (1.0 - aversion) * chance[t - 1])
         lines.append(
-            _Line(
-                float(profile.mean_budget[t - 1]), gap, factor * per_unit[t], factor * (at_zero[t] + onward)
-            )
+            _Line(float(profile.mean_budget[t - 1]), gap, factor * per_unit[t], factor * (at_zero[t] + onward))
         )
         onward = profile.retention[t - 1] * (stage[t] + onward)
     return lines[::-1]

@@ -96,9 +96,7 @@ def histogram(
     budget = _validate.vector("initial_budget", initial_budget, length=size, low=0.0)
     mass = _validate.vector("weight", weight, length=size, low=0.0)
     samples = (
-        np.ones(size)
-        if num_samples is None
-        else _validate.vector("num_samples", num_samples, length=size, low=1.0)
+        np.ones(size) if num_samples is None else _validate.vector("num_samples", num_samples, length=size, low=1.0)
     )
     if not budget.min() > 0.0:
         raise InvalidInput(f"initial_budget must be above 0, got {budget.min()!r}. Use at least budget_bounds[0].")
@@ -108,9 +106,7 @@ def histogram(
     return Population(aversion, budget, mass / mass.sum(), clients, samples)
 
 
-def uniform(
-    num_clients: int, seed: int, budget_bounds: tuple[float, float] = DEFAULT_BUDGET_BOUNDS
-) -> Population:
+def uniform(num_clients: int, seed: int, budget_bounds: tuple[float, float] = DEFAULT_BUDGET_BOUNDS) -> Population:
     """Draw the default population: ψ ~ U(0,1) clipped to [0.001, 0.999], then ρ⁰ ~ U(ρ_L, ρ_H).
 
     Drawn from `numpy.random.default_rng(seed)`, ψ first: the published reference values use this order.

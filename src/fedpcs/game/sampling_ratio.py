@@ -1,15 +1,17 @@
 """How many clients to draw when the cohort's budgets may add up to at most B_t: `closed_form` and `numeric`.
 
-Closed form (paper, Theorem 7) assumes identical clients on a line ρ = G R + H: ρ* = (2Gυ/(1−γ))^{1/3} with υ = γa/(t+1),
-R* = (ρ* − H)/G, K* = ⌊B_t/ρ*⌋. Its multiplier is (1−γ)(2H − 3ρ*)/(2G), which is non-negative only when R* < 0, so for
-any reward a server could pay it is not an optimum of the stated problem; it is here for comparison.
+Closed form (paper, Theorem 7) assumes identical clients on a line ρ = G R + H. With u = γa/(t+1) it reads
+ρ* = (2Gu/(1−γ))^{1/3}, R* = (ρ* − H)/G, K* = ⌊B_t/ρ*⌋. Its multiplier is (1−γ)(2H − 3ρ*)/(2G), which is non-negative
+only when R* < 0, so for any reward a server could pay it is not an optimum of the stated problem. It is here for
+comparison.
 
-Numeric, for real populations: choose K_t that minimises the server's cost *with* the sampling variance of Proposition 3,
+Numeric, for real populations: choose K_t that minimises the server's cost *with* the sampling variance of
+Proposition 3,
 
     Σ_i π_i(K)[γa/((t+1)ρ_i) + (1−γ)R_t ρ_i] + (γ/K) Σ_i (θ_i² D² + 2a/ρ_i)/x_i,    Σ_i π_i(K) ρ_i ≤ B_t.
 
-(θ_i² d σ_i² is 2a/ρ_i in the units of `accuracy_scale`, up to the constants β and μ.) Without the variance the cost grows
-with K and the best cohort is empty. Whatever the method, `cut_to_cap` makes a realised cohort fit.
+(θ_i² d σ_i² is 2a/ρ_i in the units of `accuracy_scale`, up to the constants β and μ.) Without the variance the cost
+grows with K and the best cohort is empty. Whatever the method, `cut_to_cap` makes a realised cohort fit.
 """
 
 from __future__ import annotations
@@ -71,17 +73,15 @@ class CohortPlan:
         return np.asarray(self.expected_budget / self.budget_cap)
 
 
-def closed_form(
-    *, slope: float, offset: float, budget_cap: float, round_index: int, game: Game
-) -> ClosedForm:
+def closed_form(*, slope: float, offset: float, budget_cap: float, round_index: int, game: Game) -> ClosedForm:
     """Return Theorem 7's reward and cohort for identical clients with ρ = slope·R + offset."""
     G = _validate.positive("slope", slope)
     H = _validate.number("offset", offset)
     cap = _validate.positive("budget_cap", budget_cap)
     γ = game.accuracy_priority
-    υ = γ * game.accuracy_scale / (round_index + 1)
-    ρ = (2.0 * G * υ / (1.0 - γ)) ** (1.0 / 3.0)
-    multiplier = υ / ρ**2 - (1.0 - γ) / G * (2.0 * ρ - H)
+    u = γ * game.accuracy_scale / (round_index + 1)
+    ρ = (2.0 * G * u / (1.0 - γ)) ** (1.0 / 3.0)
+    multiplier = u / ρ**2 - (1.0 - γ) / G * (2.0 * ρ - H)
     reward = (ρ - H) / G
     cohort = min(game.num_clients, int(cap // ρ))
     return ClosedForm(ρ, reward, cohort, multiplier, multiplier >= 0.0 and reward >= 0.0)
@@ -166,9 +166,7 @@ def solve_with_caps(
     return final, CohortPlan(agreed, caps, spent)
 
 
-def cut_to_cap(
-    order: NDArray[np.int64], budget: FloatArray, cohort_size: int, budget_cap: float
-) -> NDArray[np.int64]:
+def cut_to_cap(order: NDArray[np.int64], budget: FloatArray, cohort_size: int, budget_cap: float) -> NDArray[np.int64]:
     """Return the cohort that fits: clients in drawing order, passing over any whose budget would exceed the cap.
 
     Guarantees:

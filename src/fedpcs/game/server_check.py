@@ -1,7 +1,7 @@
 """The leader's half of the certificate: could the server have announced something cheaper?
 
-A reward path is set against constant rewards, the per-round policy, and perturbations of itself (other levels, tilts, bumps of
-several widths), each judged by the equilibrium it brings about. The search behind a committed path uses none of this.
+A reward path is set against constant rewards, the per-round policy, and perturbations of itself (other levels,
+tilts, bumps of several widths), each judged by the equilibrium it brings about.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def check_server(game: Game, path: FloatArray, *, num_constants: int = 25) -> Se
     lemma = cost(per_round(game).path)
     perturbed = min(cost(other) for other in perturbations(path))
     saving = 1.0 - min(constant_costs[best], lemma, perturbed) / announced
-    return ServerCheck(
-        announced, constant_costs[best], float(constants[best]), lemma, perturbed, max(0.0, saving)
-    )
+    return ServerCheck(announced, constant_costs[best], float(constants[best]), lemma, perturbed, max(0.0, saving))
 
 
 def perturbations(path: FloatArray, size: float = 0.1) -> list[FloatArray]:

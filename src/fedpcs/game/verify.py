@@ -70,9 +70,7 @@ def certify(profile: Profile, reward: FloatArray, game: Game, *, num_nodes: int 
     return Certificate(mean_gain, float(gain.max()), relative, _inconsistency(profile, mean, game), gain)
 
 
-def best_achievable(
-    paths: FloatArray, terms: Terms, population: Population, *, num_nodes: int = 240
-) -> FloatArray:
+def best_achievable(paths: FloatArray, terms: Terms, population: Population, *, num_nodes: int = 240) -> FloatArray:
     """Return each type's best utility against the announced mean field: (types,).
 
     Args:
@@ -128,7 +126,9 @@ def check_profile(profile: Profile, game: Game) -> None:
         if array.shape != shape:
             raise InvalidInput(f"{name} must have shape {shape} (rounds, clients) for this game, got {array.shape}.")
         if not np.isfinite(array).all():
-            raise InvalidInput(f"{name} must be finite; it holds {int((~np.isfinite(array)).sum())} NaN or inf entries.")
+            raise InvalidInput(
+                f"{name} must be finite; it holds {int((~np.isfinite(array)).sum())} NaN or inf entries."
+            )
     if not ((profile.retention >= 0.0) & (profile.retention <= 1.0)).all():
         worst = float(profile.retention.flat[np.abs(profile.retention - 0.5).argmax()])
         raise InvalidInput(f"retention must lie in [0, 1], got {worst!r}.")

@@ -1,8 +1,8 @@
 """Social welfare of a profile, and what anarchy costs: SW(ρ) = Σ_t Σ_i (ρ_i^t R_t − ψ_i (ρ_i^t)²).
 
-The price of anarchy (PoA) compares a profile with the best one that budgets within [ρ_L, ρ_H] allow. The paper compares with
-the unbounded optimum ρ = R/(2ψ), which no client may choose; both are reported, and the paper's two bounds
-beside them with whether their premises hold.
+The price of anarchy (PoA) compares a profile with the best one that budgets within [ρ_L, ρ_H] allow. The paper
+compares with the unbounded optimum ρ = R/(2ψ), which no client may choose; both are reported, and the paper's two
+bounds beside them with whether their premises hold.
 """
 
 from __future__ import annotations
