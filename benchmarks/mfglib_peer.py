@@ -7,12 +7,14 @@ Against: MFGLib's algorithms with their defaults, and the setting found best for
 and MFGLib's time over it. A closing line solves the continuous game with `fedpcs.game` itself.
 
 Fairness: every policy, ours or MFGLib's, is scored by MFGLib's own `exploitability_score` in double
-precision, off the clock; each side keeps its best. Both run on one thread and are warmed up: our kernels
-compiled, MFGLib stepped once. The environment is laid out in memory as MFGLib reads it, and `opt_einsum` must
-be installed: MFGLib does not ask for it, yet without it torch builds an (S, A, S, A) intermediate and is
-twenty times slower. Our side is the solver's own scheme on this grid: sweeps in time order. Where they cycle,
-which coarse grids provoke, announcements are damped from the first repeat on, as in `fedpcs.game.mean_field`.
-Our sweeps are compiled for this game alone; MFGLib takes any game. The ratio is the price of that generality.
+precision, off the clock; each side keeps its best. Times are CPU seconds of one thread on either side, the
+wall clock beside them. Both are warmed up: our kernels compiled, MFGLib stepped once. The environment is laid
+out in memory as MFGLib reads it, and `opt_einsum` must be installed: MFGLib does not ask for it, yet without
+it torch builds an (S, A, S, A) intermediate and is twenty times slower. MFGLib moves much memory: measure on
+an idle machine, neighbours slow it more than us. Our side is the solver's own scheme on this grid: sweeps in
+time order. Where they cycle, as coarse grids provoke, announcements are damped from the first repeat on, as
+in `fedpcs.game.mean_field`. Our sweeps are compiled for this game alone; MFGLib takes any game, and part of
+the ratio is the price of that.
 """
 
 from __future__ import annotations
@@ -45,15 +47,16 @@ from fedpcs.game.mean_field import settle
 Peer: TypeAlias = Iterative[Any]
 
 MOST_SWEEPS = 40
-HEADER = ["algorithm", "steps", "s to 1 %", "s to 0.01 %", "exploitability", "relative", "at s"]
+HEADER = ["algorithm", "steps", "s to 1 %", "s to 0.01 %", "exploitability", "relative", "at s", "wall s"]
 MARGIN = 1e-12  # exploitability below this is zero in double precision
 
 
 class Step(NamedTuple):
-    """One step of a run: solver seconds so far (scoring excluded) and the policy's exploitability."""
+    """One step of a run: CPU and wall-clock seconds so far, scoring excluded, and the exploitability then."""
 
     number: int
     seconds: float
+    wall_seconds: float
     exploitability: float
 
 
@@ -82,12 +85,12 @@ def run_ours(game: GridGame) -> tuple[OurRun, list[FloatArray]]:
     value, policies, seconds = np.zeros((rounds + 1, *shape)), [], []
     announced = np.full(rounds, (game.initial.sum(0) * game.nodes).sum())
     fixed = (game.nodes, game.retention, game.aversion, game.initial, game.reward)
-    seen, damping, began = {announced.tobytes()}, 1.0, time.perf_counter()
+    seen, damping, began = {announced.tobytes()}, 1.0, now()
     for _ in range(MOST_SWEEPS):
         choice, mean = np.empty((rounds, *shape)), np.empty(rounds)
         sweep(*fixed, announced, value, choice, mean)
         policies.append(choice)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(now() - began)
         if (mean == announced).all():
             break
         if damping < 1.0:
@@ -96,7 +99,7 @@ def run_ours(game: GridGame) -> tuple[OurRun, list[FloatArray]]:
             damping = 0.5
         announced = announced + damping * (mean - announced) if damping < 1.0 else mean
         seen.add(announced.tobytes())
-    steps = [Step(number, at, math.nan) for number, at in enumerate(seconds, start=1)]
+    steps = [Step(number, at[0], at[1], math.nan) for number, at in enumerate(seconds, start=1)]
     return OurRun(steps, mean, float((game.initial * np.abs(value[0])).sum())), policies
 
 
@@ -117,37 +120,43 @@ def run_mfglib(algorithm: Peer, env: Environment, exact_env: Environment, limit:
     policy = torch.ones((env.T + 1, *env.S, *env.A)) / env.n_actions
     algorithm.step_next_state(algorithm.init_state(env, policy.clone()), None, None)  # warm up
     state = algorithm.init_state(env, policy)
-    steps, clock, number = [Step(0, 0.0, score(exact_env, policy))], 0.0, 0
-    while clock < limit and steps[-1].exploitability > MARGIN:
-        began = time.perf_counter()
+    steps, clock, number = [Step(0, 0.0, 0.0, score(exact_env, policy))], np.zeros(2), 0
+    while clock[0] < limit and steps[-1].exploitability > MARGIN:
+        began = now()
         state = algorithm.step_next_state(state, None, None)
-        clock, number = clock + time.perf_counter() - began, number + 1
+        clock, number = clock + now() - began, number + 1
         if number <= 12 or number % 5 == 0:
-            steps.append(Step(number, clock, score(exact_env, state.pi)))
+            steps.append(Step(number, clock[0], clock[1], score(exact_env, state.pi)))
     return steps
 
 
 def run_mfomo(game: GridGame, exact_env: Environment, limit: float) -> list[Step]:
-    """Run MFOMO, which has no stepping interface: its own clock includes its own scoring."""
+    """Run MFOMO, which has no stepping interface: its own wall clock, which includes its own scoring."""
     env, solver = environment(game, torch.float32, is_differentiable=True), MFOMO()
     pace = solver.solve(env, max_iter=3, atol=None, rtol=None)[2][-1] / 3
     policies, _, clock = solver.solve(env, max_iter=max(1, int(limit / pace)), atol=None, rtol=None)
-    return [Step(i, clock[i], score(exact_env, policy)) for i, policy in enumerate(policies)]
+    return [Step(i, clock[i], clock[i], score(exact_env, policy)) for i, policy in enumerate(policies)]
 
 
-def first_seconds(steps: list[Step], level: float) -> float:
-    """Return when a run first reached `level`, or NaN."""
-    return next((step.seconds for step in steps if step.exploitability <= level), math.nan)
+def now() -> FloatArray:
+    """Return CPU and wall-clock seconds."""
+    return np.array((time.process_time(), time.perf_counter()))
+
+
+def first(steps: list[Step], level: float) -> Step:
+    """Return the step at which a run first reached `level`; NaN times if it never did."""
+    never = Step(0, math.nan, math.nan, math.nan)
+    return next((step for step in steps if step.exploitability <= level), never)
 
 
 def row(name: str, steps: list[Step], ours: OurRun) -> list[str]:
     """Return a run's row: its best answer, when it had it, and when we had one as good."""
     best = min(step.exploitability for step in steps)
-    at, mine = first_seconds(steps, best), first_seconds(ours.steps, max(best, MARGIN))
-    times = [first_seconds(steps, level * ours.scale) for level in (1e-2, 1e-4)]
-    answer = [f"{best:.1e}", f"{best / ours.scale:.1e}", f"{at:.3f}", f"{mine:.4f}", f"{at / mine:.0f}"]
-    cells = [name, str(steps[-1].number), *(f"{reached:.3f}" for reached in times), *answer]
-    return ["–" if cell == "nan" else cell for cell in cells]
+    at, mine = first(steps, best), first(ours.steps, max(best, MARGIN))
+    early = [f"{first(steps, level * ours.scale).seconds:.3f}" for level in (1e-2, 1e-4)]
+    times = [f"{at.seconds:.3f}", f"{at.wall_seconds:.3f}", f"{mine.seconds:.4f}"]
+    answer = [f"{best:.1e}", f"{best / ours.scale:.1e}", *times, f"{at.seconds / mine.seconds:.0f}"]
+    return ["–" if cell == "nan" else cell for cell in (name, str(steps[-1].number), *early, *answer)]
 
 
 def contenders(game: GridGame, *, is_small: bool) -> list[tuple[Peer, torch.dtype]]:
@@ -204,7 +213,7 @@ def continuous(game: GridGame, ours: OurRun) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Our method against MFGLib on one discretised game.")
-    parser.add_argument("--seconds", type=float, default=3.5, help="time limit of each MFGLib run")
+    parser.add_argument("--seconds", type=float, default=3.5, help="CPU time limit of each MFGLib run")
     options = parser.parse_args()
     if not torch.backends.opt_einsum.is_available():
         parser.error("opt_einsum is missing and MFGLib 20 times slower without it: pip install opt-einsum")

@@ -34,7 +34,7 @@ def main() -> None:
         smoothness=10.0, pl_constant=0.01, dimension=1_663_370, clip_norm=15.0, total_samples=TOTAL_SAMPLES
     )
     scales = {
-        "printed, 1/(Σ|D|)²": 1.0 / TOTAL_SAMPLES**2,
+        "printed: 1/(ΣD)²": 1.0 / TOTAL_SAMPLES**2,
         "1": 1.0,
         "10": 10.0,
         "100": 100.0,

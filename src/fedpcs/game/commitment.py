@@ -123,7 +123,7 @@ def _cheapest(judge: Judge, candidates: list[Verdict]) -> Verdict:
 
 
 def _lowest_level(game: Game) -> float:
-    # A reward this far below the budgets moves nobody, whatever the ceiling on rewards.
+    # Rewards matter in proportion to budgets, so a ceiling far above them must not set the scale alone.
     return min(1e-3 * game.reward_max, 1e-2 * game.budget_bounds[1])
 
 
