@@ -6,6 +6,7 @@ from twins import brute_force, improve, moves_towards_mean, path, utility
 
 from fedpcs.errors import InvalidInput
 from fedpcs.game import _kernels, announce, best_response, exact, uniform
+from fedpcs.game.payoffs import client_utility
 from fedpcs.game.verify import best_achievable
 
 
@@ -56,12 +57,21 @@ def test_no_random_strategy_beats_it(seed):
         assert utility(path(retention, start, terms), retention, aversion, terms) <= earned + 1e-3 * abs(earned)
 
 
-def test_the_promised_utility_is_what_the_path_earns():
+def test_the_utility_it_reports_is_what_the_path_earns():
     terms = random_terms(3, rounds=31)
     for aversion in (0.1, 0.5, 0.9):
         answer = best_response(terms, aversion, 1.3 * terms.mean_budget[0])
-        earned = utility(answer.budget, answer.retention, aversion, terms)
-        assert answer.utility == pytest.approx(earned, rel=1e-3)
+        assert answer.utility == pytest.approx(utility(answer.budget, answer.retention, aversion, terms))
+
+
+def test_the_table_s_values_are_what_following_it_earns():
+    """V_0 at a client's own starting node, against the utility of the path the table leads it along."""
+    terms = random_terms(3, rounds=31)
+    for aversion in (0.1, 0.5, 0.9):
+        table = exact.tabulate(terms, np.array([aversion]), (0.3, 2.0 * terms.mean_budget.max()))
+        for i in range(5, table.nodes.shape[1], 25):
+            earned = best_response(terms, aversion, float(table.nodes[0, i])).utility
+            assert table.value[0, 0, i] == pytest.approx(earned, rel=2e-3, abs=1e-2)
 
 
 def test_the_path_follows_the_dynamics_and_moves_towards_the_mean():
@@ -116,7 +126,8 @@ def test_divide_and_conquer_chooses_as_a_full_search_does(seed):
         for m, aversion in enumerate(rows):
             for i in range(0, table.nodes.shape[1], 5):
                 rho = table.nodes[t, i]
-                chance, _ = _kernels.selection(rho, terms.mean_budget[t], terms.cohort_size[t], 100.0, True)
+                share = min(1.0, rho / (100 * terms.mean_budget[t]))
+                chance = 1.0 - (1.0 - share) ** terms.cohort_size[t]
                 onward = _kernels.best_move(
                     table.nodes[t + 1],
                     table.value[t + 1, m],
@@ -151,8 +162,10 @@ def test_shared_rows_lose_little_against_a_row_each():
     own = exact.tabulate(terms, np.unique(crowd.privacy_aversion), span)
     shared = exact.tabulate(terms, exact.table_rows(crowd), span)
     assert shared.aversion.size < own.aversion.size
-    best = exact.promised_utility(own, crowd)
-    blended = exact.promised_utility(shared, crowd)
+    best, blended = (
+        client_utility(played.budget, played.retention, crowd.privacy_aversion, terms)
+        for played in (exact.play(table, terms, crowd, in_order=False) for table in (own, shared))
+    )
     assert np.abs(best - blended).mean() < 1e-3 * np.abs(best).mean()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedpcs.game import (
+    certify,
     compress,
     costate,
     exact,
@@ -16,7 +17,6 @@ from fedpcs.game import (
     uniform,
     uniform_density,
 )
-from fedpcs.game.payoffs import Profile, client_utility
 
 
 def best_responses_to(game, reward, mean):
@@ -135,21 +135,11 @@ def test_when_mean_budgets_jump_for_ever_the_search_finds_a_profile_nobody_leave
     reward = 0.8 * np.linspace(1.0, 0.2, 49)
     found = mean_field.settle(game, reward, tolerance=1e-3)
     assert found.is_settled
-    promised = exact.promised_utility(tabulated(game, reward, found.profile), game.population)
-    terms = game.terms(reward, found.profile.mean_budget)
-    earned = client_utility(found.profile.budget, found.profile.retention, game.population.privacy_aversion, terms)
-    assert (promised - earned).clip(0).mean() <= 1e-3 * np.abs(promised).mean()
+    assert certify(found.profile, reward, game).relative <= 1e-3
 
 
 def jumping_crowd(rng):
     return individuals(rng.uniform(0, 1, 36).clip(0.001, 0.999), rng.uniform(0.01, 12, 36))
-
-
-def tabulated(game, reward, profile: Profile):
-    terms = game.terms(reward, profile.mean_budget)
-    return exact.tabulate(
-        terms, exact.table_rows(game.population), exact.budget_range(terms, game.population.initial_budget)
-    )
 
 
 def test_following_zero_retention_is_joining_the_crowd():

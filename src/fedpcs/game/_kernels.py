@@ -27,34 +27,6 @@ _AT_MEAN = 1e-12
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def selection(budget: float, mean: float, cohort: float, clients: float, budget_aware: bool) -> tuple[float, float]:
-    """Return P and dP/dρ: P = 1 − (1 − x)^K with x = min(1, ρ/(Nφ)), or the constant K/N."""
-    if not budget_aware:
-        return cohort / clients, 0.0
-    share = budget / (clients * mean)
-    if share >= 1.0:
-        return 1.0, 0.0
-    missed = (1.0 - share) ** (cohort - 1.0)
-    return 1.0 - missed * (1.0 - share), cohort * missed / (clients * mean)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def selection_on_nodes(
-    nodes: FloatArray,
-    mean: FloatArray,
-    cohort: FloatArray,
-    clients: float,
-    budget_aware: bool,
-    chance: FloatArray,
-    chance_slope: FloatArray,
-) -> None:
-    """Fill chance[t, i] and chance_slope[t, i] with P and dP/dρ at every node of every round."""
-    for t in range(nodes.shape[0]):
-        for i in range(nodes.shape[1]):
-            chance[t, i], chance_slope[t, i] = selection(nodes[t, i], mean[t], cohort[t], clients, budget_aware)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def locate(nodes: FloatArray, point: float) -> int:
     """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the grid's cells."""
     low = 0
@@ -142,6 +114,15 @@ def best_move(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: int, last: int) -> None:
+    # Element by element: assigning a tuple to a row would double the time this module takes to compile.
+    pending[depth, 0] = low
+    pending[depth, 1] = high
+    pending[depth, 2] = first
+    pending[depth, 3] = last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def tabulate(
     aversion: FloatArray,
     nodes: FloatArray,
@@ -170,11 +151,14 @@ def tabulate(
         for t in range(last_round, -1, -1):
             following = nodes[min(t + 1, last_round)]
             mean_cell = locate(following, mean[t])
-            pending[0] = (0, size - 1, 0, size - 2)
+            _push(pending, 0, 0, size - 1, 0, size - 2)
             depth = 1
             while depth > 0:
                 depth -= 1
-                low, high, first, last = pending[depth]
+                low = pending[depth, 0]
+                high = pending[depth, 1]
+                first = pending[depth, 2]
+                last = pending[depth, 3]
                 i = (low + high) >> 1
                 rho = nodes[t, i]
                 p = chance[t, i]
@@ -198,26 +182,23 @@ def tabulate(
                         slope[t, m, i] += kept * rise - dp * (1.0 - dislike) * kept * kept
                 # One cell of slack on either side: the choice is a node or a point inside a cell.
                 if low < i:
-                    pending[depth] = (low, i - 1, first, min(chosen + 1, last))
+                    _push(pending, depth, low, i - 1, first, min(chosen + 1, last))
                     depth += 1
                 if i < high:
-                    pending[depth] = (i + 1, high, max(chosen - 1, first), last)
+                    _push(pending, depth, i + 1, high, max(chosen - 1, first), last)
                     depth += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def advance(
-    aversion: FloatArray,
     row: NDArray[np.int64],
     fraction: FloatArray,
     nodes: FloatArray,
     value: FloatArray,
     slope: FloatArray,
     budget: FloatArray,
+    keep_cost: FloatArray,
     mean: float,
-    cohort: float,
-    clients: float,
-    budget_aware: bool,
     following: FloatArray,
     retention: FloatArray,
     first_client: int,
@@ -228,41 +209,17 @@ def advance(
     Client i reads row[i] of the table, blended with the next row by fraction[i].
     """
     size = nodes.size
-    blend_value = value[0].copy()
-    blend_slope = slope[0].copy()
+    blend_value = np.empty(size)
+    blend_slope = np.empty(size)
     mean_cell = locate(nodes, mean)
     for i in range(first_client, last_client):
-        p = selection(budget[i], mean, cohort, clients, budget_aware)[0]
-        keep_cost = (1.0 - aversion[i]) * p
-        r = row[i]
-        if fraction[i] > 0.0:
-            w = fraction[i]
-            for k in range(size):
-                blend_value[k] = (1.0 - w) * value[r, k] + w * value[r + 1, k]
-                blend_slope[k] = (1.0 - w) * slope[r, k] + w * slope[r + 1, k]
-            y = best_move(nodes, blend_value, blend_slope, budget[i], mean, mean_cell, keep_cost, 0, size - 2)[0]
-        else:
-            y = best_move(nodes, value[r], slope[r], budget[i], mean, mean_cell, keep_cost, 0, size - 2)[0]
+        w = fraction[i]
+        lower = row[i]
+        upper = lower + 1 if w > 0.0 else lower
+        for k in range(size):
+            blend_value[k] = (1.0 - w) * value[lower, k] + w * value[upper, k]
+            blend_slope[k] = (1.0 - w) * slope[lower, k] + w * slope[upper, k]
+        y = best_move(nodes, blend_value, blend_slope, budget[i], mean, mean_cell, keep_cost[i], 0, size - 2)[0]
         gap = budget[i] - mean
         retention[i] = 0.0 if abs(gap) <= _AT_MEAN * mean else (y - mean) / gap
         following[i] = y
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def read_table(
-    row: NDArray[np.int64],
-    fraction: FloatArray,
-    nodes: FloatArray,
-    value: FloatArray,
-    slope: FloatArray,
-    budget: FloatArray,
-    result: FloatArray,
-) -> None:
-    """Fill result[i] with the table's value for client i at its budget."""
-    for i in range(budget.size):
-        r = row[i]
-        cell = locate(nodes, budget[i])
-        result[i] = spline(nodes, value[r], slope[r], cell, budget[i])[0]
-        if fraction[i] > 0.0:
-            upper = spline(nodes, value[r + 1], slope[r + 1], cell, budget[i])[0]
-            result[i] += fraction[i] * (upper - result[i])

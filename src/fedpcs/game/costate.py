@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from fedpcs._validate import FloatArray
-from fedpcs.game.payoffs import Profile, selection_probability
+from fedpcs.game.payoffs import Profile, selection_probability, selection_slope
 from fedpcs.game.population import Population
 from fedpcs.game.rules import Terms
 
@@ -38,11 +38,10 @@ def stage_derivative(profile: Profile, aversion: FloatArray, terms: Terms, *, pr
     if not terms.is_budget_aware:
         return np.asarray(P * (R - 2.0 * ψ * ρ))
     K, Nφ = terms.cohort_size[:, None], terms.num_clients * terms.mean_budget[:, None]
-    missed = np.where(ρ < Nφ, (1.0 - np.minimum(1.0, ρ / Nφ)) ** (K - 1.0), 0.0)
-    cost_factor = 1.0 if printed else K / Nφ
-    # Theorem 1: Q R + M, with Q = P + (K ρ/(Nφ))(1−x)^{K−1}.
-    Q = P + missed * K * ρ / Nφ
-    M = -2.0 * ψ * ρ * P - cost_factor * missed * (ψ * ρ**2 + (1.0 - ψ) * α**2)
+    slope = selection_slope(ρ, terms)
+    # Theorem 1: Q R + M, with Q = P + ρP'. Printed, the last term of M has (1−x)^{K−1} where P' belongs.
+    Q = P + ρ * slope
+    M = -2.0 * ψ * ρ * P - (slope * Nφ / K if printed else slope) * (ψ * ρ**2 + (1.0 - ψ) * α**2)
     return np.asarray(Q * R + M)
 
 

@@ -17,7 +17,7 @@ from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.game import _kernels
 from fedpcs.game._threads import in_threads
-from fedpcs.game.payoffs import Profile
+from fedpcs.game.payoffs import Profile, chance_of, client_utility, selection_probability, selection_slope
 from fedpcs.game.population import AVERSION_BOUNDS, Population
 from fedpcs.game.rules import Terms
 
@@ -85,12 +85,13 @@ def tabulate(
     nodes = _nodes(terms.mean_budget, budget_range, resolution or Resolution())
     shape = (terms.last_round + 1, aversion.size, nodes.shape[1])
     value, slope = np.empty(shape), np.empty(shape)
-    chance, chance_slope = np.empty(nodes.shape), np.empty(nodes.shape)
-    mean, clients = terms.mean_budget, float(terms.num_clients)
-    _kernels.selection_on_nodes(nodes, mean, terms.cohort_size, clients, terms.is_budget_aware, chance, chance_slope)
+    # A budget-blind chance is one number broadcast over the nodes; the kernel wants it in memory.
+    chance = np.ascontiguousarray(selection_probability(nodes, terms))
+    chance_slope = selection_slope(nodes, terms)
+    reward, mean = terms.reward, terms.mean_budget
 
     def fill(first: int, last: int) -> None:
-        _kernels.tabulate(aversion, nodes, terms.reward, mean, chance, chance_slope, value, slope, first, last)
+        _kernels.tabulate(aversion, nodes, reward, mean, chance, chance_slope, value, slope, first, last)
 
     in_threads(fill, aversion.size, smallest_chunk=8)
     return ValueTable(aversion, nodes, value, slope)
@@ -121,47 +122,37 @@ def play(table: ValueTable, terms: Terms, population: Population, *, in_order: b
     Without it clients face the announced mean.
     """
     rounds, size = terms.last_round + 1, population.num_types
-    row, fraction = table.rows(population.privacy_aversion)
     budget, retention = np.empty((rounds, size)), np.zeros((rounds, size))
     mean = np.empty(rounds)
+    rows = table.rows(population.privacy_aversion)
     budget[0] = population.initial_budget
     for t in range(rounds):
         mean[t] = population.weight @ budget[t]
-        if t == terms.last_round:
-            break
-        facing = mean[t] if in_order else terms.mean_budget[t]
-
-        def move(first: int, last: int, t: int = t, facing: float = facing) -> None:
-            _kernels.advance(
-                population.privacy_aversion,
-                row,
-                fraction,
-                table.nodes[t + 1],
-                table.value[t + 1],
-                table.slope[t + 1],
-                budget[t],
-                float(facing),
-                float(terms.cohort_size[t]),
-                float(terms.num_clients),
-                terms.is_budget_aware,
-                budget[t + 1],
-                retention[t],
-                first,
-                last,
-            )
-
-        in_threads(move, size, smallest_chunk=512)
+        if t < terms.last_round:
+            facing = float(mean[t] if in_order else terms.mean_budget[t])
+            chance = chance_of(budget[t], facing, float(terms.cohort_size[t]), terms)
+            keep_cost = (1.0 - population.privacy_aversion) * chance
+            budget[t + 1], retention[t] = _one_round(table, t, rows, budget[t], facing, keep_cost)
     return Profile(budget, retention, mean)
 
 
-def promised_utility(table: ValueTable, population: Population) -> FloatArray:
-    """Return the utility the table promises each type from its initial budget: (types,)."""
-    row, fraction = table.rows(population.privacy_aversion)
-    result = np.empty(population.num_types)
-    _kernels.read_table(
-        row, fraction, table.nodes[0], table.value[0], table.slope[0], population.initial_budget, result
-    )
-    return result
+def _one_round(
+    table: ValueTable,
+    t: int,
+    rows: tuple[NDArray[np.int64], FloatArray],
+    budget: FloatArray,
+    mean: float,
+    keep_cost: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return everyone's next budget and the retention that leads there."""
+    following, retention = np.empty_like(budget), np.empty_like(budget)
+    nodes, value, slope = table.nodes[t + 1], table.value[t + 1], table.slope[t + 1]
+
+    def move(first: int, last: int) -> None:
+        _kernels.advance(*rows, nodes, value, slope, budget, keep_cost, mean, following, retention, first, last)
+
+    in_threads(move, budget.size, smallest_chunk=512)
+    return following, retention
 
 
 def budget_range(terms: Terms, initial_budget: FloatArray) -> tuple[float, float]:
@@ -200,7 +191,7 @@ def best_response(terms: Terms, privacy_aversion: float, initial_budget: float) 
         >>> terms = announce(reward=[9.0] * 4, mean_budget=[6.0] * 4, cohort_size=20, num_clients=100)
         >>> answer = best_response(terms, privacy_aversion=0.9, initial_budget=8.0)
         >>> answer.budget.round(3).tolist()
-        [8.0, 6.0, 6.0, 6.0]
+        [8.0, 6.622, 6.535, 6.435]
     """
     low, high = AVERSION_BOUNDS
     aversion = np.array([_validate.number("privacy_aversion", privacy_aversion, low=low, high=high)])
@@ -208,7 +199,8 @@ def best_response(terms: Terms, privacy_aversion: float, initial_budget: float) 
     client = Population(aversion, start, np.ones(1), terms.num_clients, np.ones(1))
     table = tabulate(terms, aversion, budget_range(terms, start))
     path = play(table, terms, client, in_order=False)
-    return Answer(path.budget[:, 0], path.retention[:, 0], float(promised_utility(table, client)[0]))
+    earned = client_utility(path.budget, path.retention, aversion, terms)
+    return Answer(path.budget[:, 0], path.retention[:, 0], float(earned[0]))
 
 
 def _nodes(mean_budget: FloatArray, budget_range: tuple[float, float], resolution: Resolution) -> FloatArray:

@@ -55,13 +55,26 @@ def profile_from_retention(population: Population, retention: FloatArray) -> Pro
 
 def selection_probability(budget: FloatArray, terms: Terms) -> FloatArray:
     """Return P, the chance of being drawn, for a (rounds, types) array of budgets."""
-    cohort = terms.cohort_size[:, None]
+    return chance_of(budget, terms.mean_budget[:, None], terms.cohort_size[:, None], terms)
+
+
+def chance_of(budget: FloatArray, mean: FloatArray | float, cohort: FloatArray | float, terms: Terms) -> FloatArray:
+    """Return P for budgets that face a mean and a cohort size, broadcast against them."""
     if not terms.is_budget_aware:
-        return np.broadcast_to(cohort / terms.num_clients, budget.shape)
-    share = np.minimum(1.0, budget / (terms.num_clients * terms.mean_budget[:, None]))
+        return np.broadcast_to(np.asarray(cohort / terms.num_clients), budget.shape)
+    share = np.minimum(1.0, budget / (terms.num_clients * mean))
     # 1 − (1−x)^K without cancellation when x is tiny; log1p(−1) = −inf gives P = 1 as it should.
     with np.errstate(divide="ignore"):
-        return -np.expm1(cohort * np.log1p(-share))
+        return np.asarray(-np.expm1(cohort * np.log1p(-share)))
+
+
+def selection_slope(budget: FloatArray, terms: Terms) -> FloatArray:
+    """Return dP/dρ = (K/(Nφ))(1−x)^{K−1}, zero once a client is certain to be drawn: (rounds, types)."""
+    if not terms.is_budget_aware:
+        return np.zeros_like(budget)
+    cohort, total = terms.cohort_size[:, None], terms.num_clients * terms.mean_budget[:, None]
+    missed = (1.0 - np.minimum(1.0, budget / total)) ** (cohort - 1.0)
+    return np.where(budget < total, cohort / total * missed, 0.0)
 
 
 def client_utility(budget: FloatArray, retention: FloatArray, privacy_aversion: FloatArray, terms: Terms) -> FloatArray:

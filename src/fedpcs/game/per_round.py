@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from fedpcs._validate import FloatArray
 from fedpcs.game import costate, exact, mean_field
@@ -119,6 +118,8 @@ def _best_reward(game: Game, t: int, budget: FloatArray, line: _Line) -> tuple[f
     best = int(np.argmin((accuracy / rho_on_grid + thrift * grid[:, None] * rho_on_grid) @ count))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, _SCAN)]
     if slope(low) < 0.0 < slope(high):
+        from scipy.optimize import brentq  # a third of a second to import, for this policy alone
+
         root = float(brentq(slope, low, high))
         return root, 0.0 < root < game.reward_max
     return float(grid[best]), False

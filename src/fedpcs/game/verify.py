@@ -88,7 +88,7 @@ def best_achievable(paths: FloatArray, terms: Terms, population: Population, *, 
     aversion = population.privacy_aversion
     if population.num_types <= _MOST_OWN_GRIDS:
         each = np.broadcast_to(base, (population.num_types, base.size))
-        grids = np.sort(np.hstack((each, paths.T)), axis=1)
+        grids = np.ascontiguousarray(np.sort(np.hstack((each, paths.T)), axis=1))
 
         def own_grid(first: int, last: int) -> None:
             _audit_kernels.best_utility(grids, paths[0], aversion, *announced, result, first, last)
