@@ -112,7 +112,7 @@ def uniform(num_clients: int, seed: int, budget_bounds: tuple[float, float] = DE
     Drawn from `numpy.random.default_rng(seed)`, ψ first: the published reference values use this order.
 
     Example:
-        >>> round(uniform(100, seed=0).initial_budget.mean(), 3)
+        >>> round(float(uniform(100, seed=0).initial_budget.mean()), 3)
         6.376
     """
     clients = _validate.integer("num_clients", num_clients, low=1)
