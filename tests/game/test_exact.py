@@ -133,6 +133,7 @@ def test_divide_and_conquer_chooses_as_a_full_search_does(seed):
                     table.value[t + 1, m],
                     table.slope[t + 1, m],
                     rho,
+                    _kernels.locate(table.nodes[t + 1], rho),
                     terms.mean_budget[t],
                     mean_cell,
                     (1.0 - aversion) * chance,

@@ -1,6 +1,6 @@
 """Random games of every shape: they converge, they certify, and the few that do not say so.
 
-N 10–1,000 (log-uniform), T 5–100, K/N 0.05–0.9, rewards 0.1–50 constant, declining and random, bounds from [0.01, 1]
+N 10–1,000, T 5–100, K/N 0.05–0.9, rewards 0.1–50 constant, declining and random, bounds from [0.01, 1]
 to [0.5, 50], several seeds.
 """
 
@@ -13,7 +13,7 @@ from fedpcs.game import make_game, solve, uniform
 def random_game(index, most_clients=1_000, most_rounds=100):
     """Game number `index` and its reward path."""
     rng = np.random.default_rng([2026, index])
-    clients = int(np.exp(rng.uniform(np.log(10), np.log(most_clients))))
+    clients = int(rng.integers(10, most_clients + 1))
     last_round = int(rng.integers(5, most_rounds + 1))
     low = float(np.exp(rng.uniform(np.log(0.01), np.log(0.5))))
     high = float(np.exp(rng.uniform(np.log(1.0), np.log(50.0))))

@@ -59,6 +59,7 @@ def best_move(
     value: FloatArray,
     slope: FloatArray,
     budget: float,
+    budget_cell: int,
     mean: float,
     mean_cell: int,
     keep_cost: float,
@@ -75,7 +76,6 @@ def best_move(
     best_k = mean_cell
     if abs(gap) <= _AT_MEAN * mean:
         return best_y, best_f, best_k
-    budget_cell = locate(nodes, budget)
     f = spline(nodes, value, slope, budget_cell, budget)[0] - keep_cost
     if f > best_f:
         best_y, best_f, best_k = budget, f, budget_cell
@@ -128,6 +128,7 @@ def tabulate(
     nodes: FloatArray,
     reward: FloatArray,
     mean: FloatArray,
+    cell: NDArray[np.int64],
     chance: FloatArray,
     chance_slope: FloatArray,
     value: FloatArray,
@@ -137,7 +138,8 @@ def tabulate(
 ) -> None:
     """Fill value[t, m] and slope[t, m] for the aversions in [first_row, last_row), backward in time.
 
-    chance[t, i] and chance_slope[t, i] are P and dP/dρ at node i: they do not depend on ψ, so they come ready.
+    cell[t, i] is where node i lies among next round's nodes; chance[t, i] and chance_slope[t, i] are P and dP/dρ there.
+    None of them depends on ψ, so they come ready.
 
     The best y never falls as ρ rises (keeping costs P(1−ψ)/(ρ−φ)² per squared step, which falls away from φ on
     both sides), so the middle node's choice bounds the search of the nodes on either side: divide and conquer,
@@ -172,7 +174,7 @@ def tabulate(
                     onward_slope = slope[t + 1, m]
                     keep_cost = (1.0 - dislike) * p
                     y, f, chosen = best_move(
-                        following, onward, onward_slope, rho, mean[t], mean_cell, keep_cost, first, last
+                        following, onward, onward_slope, rho, cell[t, i], mean[t], mean_cell, keep_cost, first, last
                     )
                     gap = rho - mean[t]
                     value[t, m, i] += f
@@ -219,7 +221,8 @@ def advance(
         for k in range(size):
             blend_value[k] = (1.0 - w) * value[lower, k] + w * value[upper, k]
             blend_slope[k] = (1.0 - w) * slope[lower, k] + w * slope[upper, k]
-        y = best_move(nodes, blend_value, blend_slope, budget[i], mean, mean_cell, keep_cost[i], 0, size - 2)[0]
+        here = locate(nodes, budget[i])
+        y = best_move(nodes, blend_value, blend_slope, budget[i], here, mean, mean_cell, keep_cost[i], 0, size - 2)[0]
         gap = budget[i] - mean
         retention[i] = 0.0 if abs(gap) <= _AT_MEAN * mean else (y - mean) / gap
         following[i] = y

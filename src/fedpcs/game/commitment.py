@@ -31,7 +31,7 @@ from fedpcs.game.rules import Game
 _LEVELS = 13
 _GLANCE_SWEEPS = 3
 _FIRST_STEP, _POLISH_STEP, _FINEST_STEP = 0.4, 0.2, 0.03
-_SEARCH_SWEEPS = 280
+_SEARCH_SWEEPS = 200
 _MOST_TYPES = 2_000
 # Costs within 0.1 % of the full table's at a third of the time; enough to compare candidates.
 _QUICK = exact.Resolution(uniform=24, clustered=6)
@@ -87,7 +87,7 @@ def knots(last_round: int) -> NDArray[np.int64]:
 
 def _polish_sweeps(game: Game) -> int:
     # The fewer the clients, the higher the steps one of them makes in the cost, and the cheaper a sweep.
-    return 900_000 // (game.population.num_types * (game.last_round + 1))
+    return 350_000 // (game.population.num_types * (game.last_round + 1))
 
 
 def _glance(game: Game) -> Judge:

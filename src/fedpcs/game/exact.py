@@ -88,10 +88,10 @@ def tabulate(
     # A budget-blind chance is one number broadcast over the nodes; the kernel wants it in memory.
     chance = np.ascontiguousarray(selection_probability(nodes, terms))
     chance_slope = selection_slope(nodes, terms)
-    reward, mean = terms.reward, terms.mean_budget
+    reward, mean, cell = terms.reward, terms.mean_budget, _cells(nodes)
 
     def fill(first: int, last: int) -> None:
-        _kernels.tabulate(aversion, nodes, reward, mean, chance, chance_slope, value, slope, first, last)
+        _kernels.tabulate(aversion, nodes, reward, mean, cell, chance, chance_slope, value, slope, first, last)
 
     in_threads(fill, aversion.size, smallest_chunk=8)
     return ValueTable(aversion, nodes, value, slope)
@@ -201,6 +201,14 @@ def best_response(terms: Terms, privacy_aversion: float, initial_budget: float) 
     path = play(table, terms, client, in_order=False)
     earned = client_utility(path.budget, path.retention, aversion, terms)
     return Answer(path.budget[:, 0], path.retention[:, 0], float(earned[0]))
+
+
+def _cells(nodes: FloatArray) -> NDArray[np.int64]:
+    """Return for each node the cell of next round's grid it lies in; the last round has no next."""
+    cells = np.zeros(nodes.shape, dtype=np.int64)
+    for t in range(nodes.shape[0] - 1):
+        cells[t] = np.searchsorted(nodes[t + 1], nodes[t], side="right") - 1
+    return cells.clip(0, nodes.shape[1] - 2)
 
 
 def _nodes(mean_budget: FloatArray, budget_range: tuple[float, float], resolution: Resolution) -> FloatArray:
