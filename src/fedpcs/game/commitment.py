@@ -31,6 +31,7 @@ from fedpcs.game.rules import Game
 _LEVELS = 13
 _GLANCE_SWEEPS = 3
 _FIRST_STEP, _POLISH_STEP, _FINEST_STEP = 0.4, 0.2, 0.03
+_SEARCH_SWEEPS = 240
 _MOST_TYPES = 2_000
 # Costs within 0.1 % of the full table's at a third of the time; enough to compare candidates.
 _QUICK = exact.Resolution(uniform=24, clustered=6)
@@ -62,7 +63,7 @@ def commit(game: Game) -> RewardPlan:
     small = replace(game, population=compress(crowd)) if crowd.num_types > _MOST_TYPES else game
     glance, scrutiny, compare = _glance(small), _scrutiny(small, _QUICK), _scrutiny(small, exact.COARSE)
     level = _best_level(small, glance)
-    trail, glances = _compass(small, glance, level, step=_FIRST_STEP, most_sweeps=_search_sweeps(small))
+    trail, glances = _compass(small, glance, level, step=_FIRST_STEP, most_sweeps=_SEARCH_SWEEPS)
     opening = _cheapest(scrutiny, trail)
     polished, looks = _compass(small, scrutiny, opening, step=_POLISH_STEP, most_sweeps=_polish_sweeps(small))
     lemma = per_round(small)
@@ -84,13 +85,9 @@ def knots(last_round: int) -> NDArray[np.int64]:
     return np.unique(both.clip(1, last_round))
 
 
-def _search_sweeps(game: Game) -> int:
-    # The fewer the clients, the higher the steps one of them makes in the cost, and the cheaper a sweep.
-    return max(200, 620_000 // (game.population.num_types * (game.last_round + 1)))
-
-
 def _polish_sweeps(game: Game) -> int:
-    return 350_000 // (game.population.num_types * (game.last_round + 1))
+    # The fewer the clients, the higher the steps one of them makes in the cost, and the cheaper a sweep.
+    return 900_000 // (game.population.num_types * (game.last_round + 1))
 
 
 def _glance(game: Game) -> Judge:
