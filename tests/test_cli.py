@@ -106,6 +106,44 @@ def test_verify_refuses_what_is_no_equilibrium_file(solved, tmp_path):
         assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_verify_asks_whether_the_server_could_do_better(tmp_path):
+    """A constant reward of 50 is an equilibrium among clients, but no commitment."""
+    common = "num_clients = 20\nlast_round = 4\n"
+    (tmp_path / "fixed.toml").write_text(common + "reward = 50\n")
+    (tmp_path / "committed.toml").write_text(common)
+    assert fedpcs("solve", tmp_path / "fixed.toml", "--out", tmp_path / "found.npz").returncode == 0
+    assert fedpcs("verify", tmp_path / "found.npz", "--game", tmp_path / "fixed.toml").returncode == 0
+    done = fedpcs("verify", tmp_path / "found.npz", "--game", tmp_path / "committed.toml", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["server"]["improvement"] > 0.1
+
+
+def test_verify_holds_a_file_to_the_caps(tmp_path):
+    common = "num_clients = 30\nlast_round = 4\nreward = 5\nbudget_cap = "
+    for cap in (60, 30):
+        (tmp_path / f"{cap}.toml").write_text(f"{common}{cap}\n")
+    assert fedpcs("solve", tmp_path / "60.toml", "--out", tmp_path / "found.npz").returncode == 0
+    done = fedpcs("verify", tmp_path / "found.npz", "--game", tmp_path / "30.toml")
+    assert done.returncode == 2
+    assert "above budget_cap" in done.stderr
+
+
+def test_verify_refuses_complex_numbers(solved, tmp_path):
+    with np.load(solved[0] / "found.npz") as stored:
+        arrays = dict(stored)
+    np.savez(tmp_path / "complex.npz", **{**arrays, "budget": arrays["budget"] + 1j})
+    done = fedpcs("verify", tmp_path / "complex.npz", "--game", solved[0] / "game.toml")
+    assert done.returncode == 2
+    assert "complex128" in done.stderr
+
+
+def test_a_game_too_large_for_memory_is_one_line_and_exit_2(tmp_path):
+    (tmp_path / "game.toml").write_text("num_clients = 1000000000000000\n")
+    done = fedpcs("solve", tmp_path / "game.toml")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
 def test_what_does_not_converge_says_so_and_exits_3(tmp_path):
     (tmp_path / "game.toml").write_text("reward = 10\nresponse = 'paper'\n")
     done = fedpcs("solve", tmp_path / "game.toml", "--json", "--out", tmp_path / "kept.npz")

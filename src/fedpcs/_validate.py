@@ -27,7 +27,10 @@ def number(name: str, value: Any, *, low: float = -math.inf, high: float = math.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise InvalidInput(_sentence(name, value, f"a number {_interval(low, high)}", remedy))
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:  # a whole number too long for a float
+        result = math.inf
     if not (math.isfinite(result) and low <= result <= high):
         raise InvalidInput(_sentence(name, value, f"a number {_interval(low, high)}", remedy))
     return result

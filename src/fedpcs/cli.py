@@ -125,7 +125,7 @@ def verify(
     game = config.build_game(settings, game_file.parent if game_file else None)
     stored = equilibrium_file.read_equilibrium(equilibrium_path)
     if settings.budget_cap is not None and stored.cohort_size is not None:
-        game = replace(game, cohort_size=stored.cohort_size)
+        game = replace(game, cohort_size=config.cohort_path(stored.cohort_size, game))
     with Console(stderr=True).status("Checking …"):
         checked = solve_report.verify_stored(stored, game, settings)
     if as_json:
@@ -150,6 +150,9 @@ def main() -> None:
     except FedpcsError as error:
         print(f"fedpcs: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except (MemoryError, OSError) as error:
+        print(f"fedpcs: {error or 'out of memory'}. Use a smaller game or another place to write.", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("fedpcs: interrupted", file=sys.stderr)
         sys.exit(130)

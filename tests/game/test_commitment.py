@@ -1,13 +1,12 @@
 """The committed path is the leader's: no constant, per-round or neighbouring path costs the server less."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from zoo import zoo
 
-from fedpcs.game import make_game, mean_field, solve, uniform
+from fedpcs.game import make_game, mean_field, uniform
 from fedpcs.game.commitment import commit, knots
 from fedpcs.game.payoffs import server_cost
 from fedpcs.game.per_round import per_round
@@ -122,13 +121,3 @@ def test_knots_include_both_ends(last_round):
     assert at[0] == 1
     assert at[-1] == last_round
     assert (np.diff(at) > 0).all()
-
-
-@pytest.mark.slow
-def test_the_default_game_takes_fifteen_seconds_on_two_cores():
-    """In processor time, so that other work on the machine does not count: 2 × 15 s."""
-    game = make_game()
-    solve(game, 5.0)  # compile
-    start = time.process_time()
-    assert solve(game, "commitment").status == "converged"
-    assert time.process_time() - start < 30.0

@@ -49,6 +49,19 @@ def test_a_settled_mean_field_that_does_not_certify_is_not_an_equilibrium(monkey
     assert found.status == "not-an-equilibrium"
 
 
+def test_a_result_says_whether_sweeps_came_to_rest_or_a_search_kept_the_best():
+    game = make_game(uniform(36, 7), last_round=40, cohort_size=25)
+    rested = solve(make_game(uniform(50, 0), last_round=10), 5.0)
+    assert (rested.settled_by, rested.residual <= 1e-3) == ("sweeps", True)
+    for level in (0.5, 0.8, 1.0, 1.5, 2.0):
+        found = solve(game, level * np.linspace(1.0, 0.2, 41), throw=False)
+        expected = (
+            {True: "sweeps", False: "search"}[found.residual <= 1e-3] if found.status == "converged" else "nothing"
+        )
+        assert found.settled_by == expected
+    assert solve(make_game(), 10.0, response="paper", throw=False).settled_by == "nothing"
+
+
 @pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), None, "tight", True])
 def test_bad_tolerances_are_refused(bad):
     with pytest.raises(InvalidInput, match="tolerance"):

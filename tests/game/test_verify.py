@@ -91,8 +91,8 @@ def test_other_rewards_than_those_answered_are_not_an_equilibrium(solved):
     assert certify(profile, 3.0 * reward, game).relative > 1e-2
 
 
-def test_the_shared_grid_of_large_populations_errs_upward():
-    """Best utility is convex in ψ, so reading it linearly between rows overstates it, never the reverse."""
+def test_the_shared_grid_of_large_populations_agrees_with_grids_of_their_own():
+    """Read linearly between rows of ψ it errs upward, from node to node downward: within 2e-3 of the mean utility."""
     game = make_game(uniform(3_000, 0), last_round=8)
     reward = np.full(9, 5.0)
     profile = mean_field.settle(game, reward).profile

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.game import population
 from fedpcs.game.population import Population
@@ -94,7 +96,7 @@ def load_game_config(path: Path | None) -> GameConfig:
     if path is None:
         return GameConfig()
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InvalidInput(
             f"{path}: no such file. Give the path of a game's TOML file, or none for the default."
@@ -125,6 +127,11 @@ def build_game(config: GameConfig, folder: Path | None = None) -> Game:
         reward_max=config.reward_max,
         selection=config.selection,
     )
+
+
+def cohort_path(cohort_size: FloatArray, game: Game) -> FloatArray:
+    """Return a cohort size per round as a file states it, checked against the game."""
+    return _validate.vector("cohort_size", cohort_size, length=game.last_round + 1, low=1.0, high=game.num_clients)
 
 
 def _population(config: GameConfig, bounds: tuple[float, float], folder: Path) -> Population:
@@ -161,10 +168,13 @@ def _read_csv(path: Path) -> dict[str, ArrayLike]:
             rows = list(csv.reader(stream))
     except OSError as error:
         raise InvalidInput(f"population.file: {path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"population.file: {path} is not a UTF-8 text file. Save it as CSV.") from None
+    except csv.Error as error:
+        raise InvalidInput(f"population.file: {path} is not CSV: {error}. Save it as CSV.") from None
+    except ValueError:  # undecodable bytes, or a null byte in the path
+        raise InvalidInput(f"population.file: {str(path)!r} is not a UTF-8 text file. Save it as CSV.") from None
     header = [name.strip() for name in rows[0]] if rows else []
-    if not {"privacy_aversion", "initial_budget"} <= set(header) <= set(_COLUMNS):
+    required = {"privacy_aversion", "initial_budget"}
+    if len(set(header)) < len(header) or not required <= set(header) <= set(_COLUMNS):
         raise InvalidInput(
             f"{path}: line 1 must name the columns privacy_aversion, initial_budget (and, if wanted, num_samples, "
             f"weight), got {','.join(header)!r}."

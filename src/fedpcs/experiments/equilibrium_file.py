@@ -6,8 +6,10 @@ import os
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
@@ -75,7 +77,7 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: np.asarray(stored[name], dtype=np.float64) for name in stored.files}
+            arrays = {name: _real(stored[name]) for name in stored.files}
     except FileNotFoundError:
         raise InvalidInput(f"{path}: no such file. Write one with `fedpcs solve --out {path}`.") from None
     except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
@@ -84,3 +86,9 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
     if missing:
         raise InvalidInput(f"{path}: lacks {', '.join(missing)}. Write the file with `fedpcs solve --out`.")
     return StoredEquilibrium(**{name: arrays[name] for name in _ARRAYS}, cohort_size=arrays.get("cohort_size"))
+
+
+def _real(array: NDArray[Any]) -> FloatArray:
+    if not (np.issubdtype(array.dtype, np.number) and np.isrealobj(array)):
+        raise ValueError(f"an array of {array.dtype}, not of real numbers")
+    return np.asarray(array, dtype=np.float64)

@@ -92,6 +92,8 @@ def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
 def _sweep_title(found: Equilibrium) -> str:
     sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
     gain = style.gain(found.certificate.relative)
+    if found.settled_by == "search":
+        return f"The mean budget does not come to rest; in the profile kept, deviating gains {gain} on average"
     if found.status == "converged":
         return f"The mean budget settles in {sweeps}; a client that deviates gains {gain} on average"
     if found.status == "not-an-equilibrium":

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.config import GameConfig
@@ -17,9 +18,12 @@ from fedpcs.experiments.equilibrium_file import StoredEquilibrium
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.rules import Game
-from fedpcs.game.sampling_ratio import CohortPlan
+from fedpcs.game.sampling_ratio import CohortPlan, cap_path, expected_spend
 from fedpcs.game.server_check import ServerCheck, check_server
 from fedpcs.game.verify import Certificate, certify, check_profile
+
+# A committed path may leave this share of its cost to be saved; its search stops at small steps in the cost.
+MOST_SERVER_IMPROVEMENT = 0.005
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,16 @@ def verify_stored(stored: StoredEquilibrium, game: Game, config: GameConfig) -> 
     profile = Profile(stored.budget, stored.retention, stored.mean_budget)
     check_profile(profile, game)
     certificate = certify(profile, stored.reward, game)
+    server = check_server(game, stored.reward) if config.reward == "commitment" else None
+    leads = server is None or server.improvement <= MOST_SERVER_IMPROVEMENT
     error = float(np.abs(stored.budget @ game.population.weight - stored.mean_budget).max())
     tolerance = float(config.tolerance)
     return Verification(
         certificate,
-        check_server(game, stored.reward) if config.reward == "commitment" else None,
+        server,
         server_cost(stored.budget, stored.reward, game),
         error,
-        certificate.is_equilibrium(tolerance) and error <= 1e-6,
+        certificate.is_equilibrium(tolerance) and error <= 1e-6 * float(stored.budget.max()) and leads,
     )
 
 
@@ -67,6 +73,9 @@ def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) 
     for name, array in (("reward", stored.reward), ("mean_budget", stored.mean_budget)):
         if array.shape != (rounds,) or not np.isfinite(array).all():
             raise InvalidInput(f"{name} in the file must be {rounds} finite numbers, got shape {array.shape}.")
+    _validate.vector("reward in the file", stored.reward, low=0.0, high=game.reward_max)
+    if config.budget_cap is not None:
+        _check_caps(stored, game, config.budget_cap)
     crowd = game.population
     for name, ours in (("privacy_aversion", crowd.privacy_aversion), ("initial_budget", crowd.initial_budget)):
         theirs = getattr(stored, name)
@@ -80,6 +89,16 @@ def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) 
         )
 
 
+def _check_caps(stored: StoredEquilibrium, game: Game, budget_cap: float | list[float]) -> None:
+    spent = expected_spend(stored.budget, game.cohort_size, game)
+    over = np.flatnonzero(spent > cap_path(budget_cap, game) * (1.0 + 1e-9))
+    if over.size:
+        t = int(over[0])
+        raise InvalidInput(
+            f"the file's cohort of round {t} is expected to spend {spent[t]:.4g}, above budget_cap. Solve again."
+        )
+
+
 def solve_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> dict[str, Any]:
     """Return the JSON object of `fedpcs solve`."""
     welfare, price = found.welfare()
@@ -87,6 +106,7 @@ def solve_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) ->
         "status": found.status,
         "iterations": found.iterations,
         "residual": found.residual,
+        "settled_by": found.settled_by,
         "reward": found.reward.path.tolist(),
         "reward_policy": {
             "name": found.reward.policy,
@@ -126,7 +146,8 @@ def print_solution(found: Equilibrium, plan: CohortPlan | None, seconds: float, 
     welfare, price = found.welfare()
     mean, path = found.profile.mean_budget, found.reward.path
     table = Table(title="FedPCS game", title_justify="left", show_header=False)
-    table.add_row("status", f"{found.status} after {found.iterations} sweeps, {seconds:.1f} s")
+    how = "" if found.settled_by != "search" else ", by search: sweeps alone do not come to rest"
+    table.add_row("status", f"{found.status} after {found.iterations} sweeps, {seconds:.1f} s{how}")
     table.add_row("exploitability", _gain_words(found.certificate))
     table.add_row("rewards", f"{found.reward.policy}: {_trace(path)}")
     table.add_row("mean budget", _trace(mean))

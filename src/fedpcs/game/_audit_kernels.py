@@ -7,6 +7,8 @@ gain is a gain, with no interpolation in between. Missing the best path by at mo
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -17,7 +19,10 @@ from fedpcs._validate import FloatArray
 def _chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -> float:
     if not aware:
         return cohort / clients
-    return float(1.0 - (1.0 - min(1.0, rho / (clients * phi))) ** cohort)
+    share = rho / (clients * phi)
+    if share >= 1.0:
+        return 1.0
+    return -math.expm1(cohort * math.log1p(-share))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

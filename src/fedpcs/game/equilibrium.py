@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from fedpcs import _validate
@@ -25,7 +24,7 @@ from fedpcs.game.rules import Game, Terms
 Status = Literal["converged", "not-converged", "not-an-equilibrium"]
 
 STATUS_MEANING: dict[Status, str] = {
-    "converged": "The mean budgets reproduce themselves and no client gains more than the tolerance by deviating.",
+    "converged": "No client gains more than the tolerance by deviating from the profile and its own mean budgets.",
     "not-converged": "The mean budgets still move from sweep to sweep, and no profile found certifies. "
     "Raise `tolerance`, or use response = 'exact' if you did not.",
     "not-an-equilibrium": "The mean budgets stand still, but clients gain more than the tolerance by deviating. "
@@ -44,7 +43,9 @@ class Equilibrium:
         profile: What clients do.
         status: See `STATUS_MEANING`.
         iterations: Sweeps over the mean field, for the final rewards.
-        residual: max_t |Δφ(t)| of the last sweep.
+        residual: max_t |Δφ(t)| of the sweep that led to the profile.
+        settled_by: "sweeps" when that change is within the tolerance; "search" when single clients' changes of
+            mind keep φ moving and the profile with the least gain was kept; "nothing" otherwise.
         certificate: How much clients could gain by deviating.
         cost: (rounds,) the server's expected cost.
         history: (iterations + 1, rounds) φ sweep by sweep.
@@ -56,6 +57,7 @@ class Equilibrium:
     status: Status
     iterations: int
     residual: float
+    settled_by: Literal["sweeps", "search", "nothing"]
     certificate: verify.Certificate
     cost: FloatArray
     history: FloatArray
@@ -86,7 +88,8 @@ def solve(
         game: The rules and the population.
         reward_policy: "commitment", "per-round", a number, or one number per round.
         response: How clients answer: "exact", "costate" (corrected Theorem 1) or "paper" (as printed).
-        tolerance: Largest change of φ in a sweep, and largest relative exploitability, of an equilibrium.
+        tolerance: Largest relative exploitability of an equilibrium. Sweeps stop when φ changes by no more than
+            this; where it never does, the profile with the least exploitability is kept (`settled_by`).
         throw: Raise `NotConverged` rather than return a result that is not an equilibrium.
 
     Solves: rewards R and a mean field φ such that clients who best-respond to (R, φ) have mean budget φ.
@@ -113,6 +116,7 @@ def solve(
         status,
         outcome.iterations,
         outcome.residual,
+        _settled_by(outcome, limit),
         certificate,
         server_cost(outcome.profile.budget, plan.path, game),
         outcome.history,
@@ -124,6 +128,12 @@ def solve(
             found,
         )
     return found
+
+
+def _settled_by(outcome: MeanField, tolerance: float) -> Literal["sweeps", "search", "nothing"]:
+    if not outcome.is_settled:
+        return "nothing"
+    return "sweeps" if outcome.residual <= tolerance else "search"
 
 
 def _settle_and_certify(
@@ -140,8 +150,3 @@ def _settle_and_certify(
             break
         resolution, start = resolution.refined(), outcome.profile.mean_budget
     return outcome, certificate
-
-
-def profile_of(budget: FloatArray, retention: FloatArray, game: Game) -> Profile:
-    """Return the profile of given paths, its mean field recomputed."""
-    return Profile(budget, retention, np.asarray(budget @ game.population.weight))

@@ -50,8 +50,8 @@ class _Line:
 def per_round(game: Game) -> RewardPlan:
     """Return the cheapest path met while rewards and equilibrium are updated in turn.
 
-    The iteration seldom comes to rest; `is_settled` says whether it did. Where it does not, taking the
-    cheapest path it visits is the kindest reading of the lemma.
+    The iteration seldom comes to rest; `is_settled` says whether it did. Where it does not, the lemma names
+    no path, and the cheapest one visited stands for it.
     """
     path = np.ones(game.last_round + 1).clip(0.0, game.reward_max)
     interior = np.zeros(path.size, dtype=np.bool_)

@@ -99,7 +99,9 @@ def histogram(
         np.ones(size) if num_samples is None else _validate.vector("num_samples", num_samples, length=size, low=1.0)
     )
     if not budget.min() > 0.0:
-        raise InvalidInput(f"initial_budget must be above 0, got {budget.min()!r}. Use at least budget_bounds[0].")
+        raise InvalidInput(
+            f"initial_budget must be above 0, got {float(budget.min())!r}. Use at least budget_bounds[0]."
+        )
     if not mass.sum() > 0.0:
         raise InvalidInput("weight must have at least one positive entry, got all zeros.")
     clients = _validate.integer("num_clients", num_clients, low=1)
@@ -165,8 +167,7 @@ def compress(population: Population, bins: tuple[int, int] = (64, 64)) -> Popula
 
 def check_bounds(budget_bounds: tuple[float, float]) -> tuple[float, float]:
     """Return budget bounds [ρ_L, ρ_H] with 0 < ρ_L < ρ_H."""
-    low = _validate.positive("budget_bounds[0]", budget_bounds[0])
-    high = _validate.positive("budget_bounds[1]", budget_bounds[1])
+    low, high = (_validate.number(f"budget_bounds[{i}]", budget_bounds[i], low=1e-9, high=1e9) for i in range(2))
     if not low < high:
-        raise InvalidInput(f"budget_bounds must rise, got [{low:g}, {high:g}]. Swap them.")
+        raise InvalidInput(f"budget_bounds must rise, got [{low:g}, {high:g}]. Put the smaller one first.")
     return low, high

@@ -1,7 +1,7 @@
 """The server's side: which rewards to announce. Three policies: `fixed`, `per-round`, `commitment`.
 
 - fixed: a number or a path from the user.
-- per-round: the paper's lemma, round by round (`fedpcs.game.per_round`). It does not settle, and pays little.
+- per-round: the paper's lemma, round by round (`fedpcs.game.per_round`). It seldom settles.
 - commitment: announce the whole path that minimises Σ_t U_t while clients play their equilibrium against it, as
   a Stackelberg leader does (`fedpcs.game.commitment`).
 """

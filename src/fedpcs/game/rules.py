@@ -18,6 +18,9 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game.population import DEFAULT_BUDGET_BOUNDS, Population, check_bounds, uniform
 
 Selection = Literal["budget-aware", "budget-blind"]
+# Beyond these, sums of squares leave the range floats can hold, or a table the memory of any machine.
+MOST = 1e12
+MOST_ROUNDS = 100_000
 SELECTIONS: tuple[Selection, ...] = ("budget-aware", "budget-blind")
 
 
@@ -66,7 +69,7 @@ def announce(
     path = _validate.vector("reward", reward, low=0.0)
     mean = _validate.vector("mean_budget", mean_budget, length=path.size, low=0.0)
     if not mean.min() > 0.0:
-        raise InvalidInput(f"mean_budget must be above 0 in every round, got {mean.min()!r}.")
+        raise InvalidInput(f"mean_budget must be above 0 in every round, got {float(mean.min())!r}.")
     clients = _validate.integer("num_clients", num_clients, low=1)
     cohort = np.broadcast_to(np.asarray(cohort_size, dtype=np.float64), path.shape)
     cohort = _validate.vector("cohort_size", cohort, low=1.0, high=clients)
@@ -154,7 +157,7 @@ def make_game(
     """
     bounds = check_bounds(budget_bounds)
     crowd = uniform(100, seed=0, budget_bounds=bounds) if population is None else population
-    rounds = _validate.integer("last_round", last_round, low=1) + 1
+    rounds = _validate.integer("last_round", last_round, low=1, high=MOST_ROUNDS) + 1
     if cohort_size is None:
         cohort_size = cohort_from_ratio(0.2, crowd.num_clients)
     if np.ndim(cohort_size) == 0:
@@ -171,7 +174,7 @@ def make_game(
     priority = _validate.number("accuracy_priority", accuracy_priority, low=0.0, high=1.0)
     if not 0.0 < priority < 1.0:
         raise InvalidInput(f"accuracy_priority must lie strictly between 0 and 1, got {accuracy_priority!r}.")
-    scale = _validate.positive("accuracy_scale", accuracy_scale)
-    ceiling = _validate.positive("reward_max", reward_max)
+    scale = _validate.positive("accuracy_scale", _validate.number("accuracy_scale", accuracy_scale, high=MOST))
+    ceiling = _validate.positive("reward_max", _validate.number("reward_max", reward_max, high=MOST))
     _validate.choice("selection", selection, SELECTIONS)
     return Game(crowd, rounds - 1, cohort, bounds, priority, scale, ceiling, selection)

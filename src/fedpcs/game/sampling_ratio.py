@@ -162,8 +162,7 @@ def solve_with_caps(
         replace(game, cohort_size=agreed), planned.path, response=response, tolerance=tolerance, throw=throw
     )
     final = replace(final, reward=planned)
-    spent = np.array([_expected(row, int(k), game) for row, k in zip(final.profile.budget, agreed, strict=True)])
-    return final, CohortPlan(agreed, caps, spent)
+    return final, CohortPlan(agreed, caps, expected_spend(final.profile.budget, agreed, game))
 
 
 def cut_to_cap(order: NDArray[np.int64], budget: FloatArray, cohort_size: int, budget_cap: float) -> NDArray[np.int64]:
@@ -194,6 +193,11 @@ def draw_order(budget: FloatArray, rng: np.random.Generator, *, budget_aware: bo
     """
     clock = rng.exponential(size=budget.size)
     return np.argsort(clock / budget if budget_aware else clock, kind="stable")
+
+
+def expected_spend(budget: FloatArray, cohort_size: FloatArray, game: Game) -> FloatArray:
+    """Return E[Σ_{i in cohort} ρ_i] in each round for (rounds, types) budgets and (rounds,) cohorts."""
+    return np.array([_expected(row, int(size), game) for row, size in zip(budget, cohort_size, strict=True)])
 
 
 def _expected(budget: FloatArray, cohort_size: int, game: Game) -> float:
