@@ -63,7 +63,8 @@ def stated_and_printed(name: str) -> tuple[list[float], list[float]]:
     done = subprocess.run([sys.executable, str(SCRIPTS / f"{name}.py")], capture_output=True, text=True, check=True)
     block = re.search(rf"<!-- {name}\.py -->\n(.*?)<!-- end -->", TEXT, re.DOTALL)
     assert block is not None, f"no table of {name}.py"
-    return tuple([float(x) for x in _NUMBER.findall(text)] for text in (block[1], done.stdout))  # type: ignore[return-value]
+    written, printed = ([float(x) for x in _NUMBER.findall(text)] for text in (block[1], done.stdout))
+    return written, printed
 
 
 @pytest.mark.parametrize("name", QUICK)

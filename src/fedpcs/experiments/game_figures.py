@@ -229,4 +229,5 @@ def _reward_title(found: Equilibrium) -> str:
         return f"No reward is paid; {total}"
     if np.ptp(path) <= 1e-9 * path.max():
         return f"A constant reward of {style.amount(path[0])}; {total}"
-    return f"Rewards go from {style.amount(path[0])} to {style.amount(path[-1])}; {total}"
+    peak = int(path.argmax())
+    return f"Rewards peak at {style.amount(path[peak])} in round {peak} and end at {style.amount(path[-1])}; {total}"
