@@ -42,9 +42,7 @@ def _options(
 
 @app.command()
 def solve(
-    game_file: Annotated[
-        Path | None, typer.Argument(metavar="GAME.toml", help="The game; default if absent.")
-    ] = None,
+    game_file: Annotated[Path | None, typer.Argument(metavar="GAME.toml", help="The game; default if absent.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write budgets and rewards here.")] = None,
     figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw the game's figures here.")] = None,
     as_json: JsonOption = False,
