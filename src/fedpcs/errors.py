@@ -34,3 +34,25 @@ class NotConverged(FedpcsError):
     def __init__(self, message: str, solution: object = None) -> None:
         super().__init__(message)
         self.solution = solution
+
+
+class BudgetExhausted(FedpcsError):
+    """A release would take a client past its privacy limit, so it must not happen.
+
+    Attributes:
+        remaining: What the client has left, as ρ.
+        requested: What the release would cost, as ρ.
+    """
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, remaining: float, requested: float) -> None:
+        super().__init__(message)
+        self.remaining = remaining
+        self.requested = requested
+
+
+class CorruptFile(FedpcsError):
+    """A file fedpcs wrote earlier can no longer be trusted: damaged, or of another make."""
+
+    exit_code = 6

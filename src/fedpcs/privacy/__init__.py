@@ -1,0 +1,1 @@
+"""Privacy that holds: budgets, conversions, mechanisms, a ledger, an audit."""

@@ -1,0 +1,98 @@
+"""ρ, the budget of zero-concentrated differential privacy, as a number that adds up exactly.
+
+A mechanism is ρ-zCDP if for every pair of neighbouring inputs and every α > 1 the Rényi divergence of order α between
+its outputs is at most αρ (Bun and Steinke 2016, arXiv 1605.02065, Definition 1.1). Releases compose by adding their ρ, so a
+total is only as sound as the sum. Floats do not add exactly, and 0.1 + 0.2 > 0.3 would refuse a client who is within
+its limit; ρ is therefore a whole number of billionths.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from fedpcs import _validate
+from fedpcs.errors import InvalidInput
+
+NANOS_PER_UNIT = 10**9
+# What an SQLite integer can hold, so that a total in the ledger can never wrap around.
+MOST_NANOS = 2**63 - 1
+
+
+@dataclass(frozen=True, order=True)
+class Rho:
+    """A zCDP budget, in billionths. Sums, differences and whole multiples are exact.
+
+    Attributes:
+        nanos: ρ · 10⁹, a whole number, zero or above.
+
+    Example:
+        >>> Rho.of(0.1) + Rho.of(0.2) == Rho.of(0.3)
+        True
+        >>> float(3 * Rho.of(0.1))
+        0.3
+    """
+
+    nanos: int
+
+    def __post_init__(self) -> None:
+        _validate.integer("nanos", self.nanos, low=0, high=MOST_NANOS)
+
+    @classmethod
+    def of(cls, value: Any) -> Rho:
+        """Return a number as a budget: read as it is written in decimals, rounded up to the next billionth.
+
+        Rounding up is the private side: what is charged is never below what was asked for. `Rho.of(0.1)` is one
+        tenth, not the float just above it.
+
+        Raises:
+            InvalidInput: Not a number, negative, NaN, or beyond 9.2e9.
+        """
+        if isinstance(value, Rho):
+            return value
+        highest = MOST_NANOS / NANOS_PER_UNIT
+        number = _validate.number("rho", value, low=0.0, high=highest, remedy="A zCDP budget is at least 0.")
+        # repr is the shortest decimal that reads back as the same float: the number the caller wrote.
+        exact = value if isinstance(value, int | Fraction) else Fraction(repr(number))
+        return cls(min(math.ceil(exact * NANOS_PER_UNIT), MOST_NANOS))
+
+    def __float__(self) -> float:
+        """Return the float nearest to ρ; conversions add far more than its half ulp on the private side."""
+        return self.nanos / NANOS_PER_UNIT
+
+    def __add__(self, other: Rho) -> Rho:
+        if not isinstance(other, Rho):
+            return NotImplemented
+        return Rho(self.nanos + other.nanos)
+
+    def __sub__(self, other: Rho) -> Rho:
+        if not isinstance(other, Rho):
+            return NotImplemented
+        if other > self:
+            raise InvalidInput(f"cannot take {other} from {self}: a budget is at least 0. Compare them first.")
+        return Rho(self.nanos - other.nanos)
+
+    def __mul__(self, count: int) -> Rho:
+        return Rho(self.nanos * _validate.integer("count", count, low=0))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, parts: int) -> Rho:
+        """Return one of `parts` equal shares, rounded down so that together they never exceed the whole."""
+        return Rho(self.nanos // _validate.integer("parts", parts, low=1))
+
+    def __str__(self) -> str:
+        return f"ρ = {float(self):.10g}"
+
+
+def total(budgets: Iterable[Rho]) -> Rho:
+    """Return the exact sum; nothing spent is zero.
+
+    Example:
+        >>> float(total([Rho.of(0.1)] * 10))
+        1.0
+    """
+    return Rho(sum(budget.nanos for budget in budgets))
