@@ -1,9 +1,9 @@
 """ρ, the budget of zero-concentrated differential privacy, as a number that adds up exactly.
 
 A mechanism is ρ-zCDP if for every pair of neighbouring inputs and every α > 1 the Rényi divergence of order α between
-its outputs is at most αρ (Bun and Steinke 2016, arXiv 1605.02065, Definition 1.1). Releases compose by adding their ρ, so a
-total is only as sound as the sum. Floats do not add exactly, and 0.1 + 0.2 > 0.3 would refuse a client who is within
-its limit; ρ is therefore a whole number of billionths.
+its outputs is at most αρ (Bun and Steinke 2016, arXiv 1605.02065, Definition 1.1). Releases compose by adding their ρ,
+so a total is only as sound as the sum. Floats do not add exactly, and 0.1 + 0.2 > 0.3 would refuse a client who is
+within its limit; ρ is therefore a whole number of billionths.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ρ-zCDP and (ε, δ): three conversions, each rounded to the private side.
 
 - `standard`: ε = ρ + 2√(ρ ln(1/δ)). Bun and Steinke 2016, Proposition 1.3. Valid, loose, and what papers quote.
-- `tight`: what any ρ-zCDP implies: min over α > 1 of ε(α) = αρ + (ln(1/δ) − ln α)/(α − 1) + ln(1 − 1/α). Canonne, Kamath
-  and Steinke 2020, arXiv 2004.00010, Proposition 12.
+- `tight`: what any ρ-zCDP implies: min over α > 1 of ε(α) = αρ + (ln(1/δ) − ln α)/(α − 1) + ln(1 − 1/α).
+  Canonne, Kamath and Steinke 2020, arXiv 2004.00010, Proposition 12.
 - `exact`: the ε of the Gaussian mechanism, valid when every release adds Gaussian noise: together they are one Gaussian
   with μ = √(2ρ), and δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ). Balle and Wang 2018, arXiv 1805.06530, Theorem 8.
 
@@ -140,7 +140,8 @@ def to_delta(rho: Rho | float, epsilon: float, method: Method = "tight") -> floa
         mu = math.sqrt(2.0 * budget)
         log_delta = _gaussian_log_delta(target / mu - 0.5 * mu, mu)
     elif method == "standard":
-        log_delta = -(max(target - budget, 0.0) ** 2) / (4.0 * budget)
+        excess = max(target - budget, 0.0)
+        log_delta = -excess * (excess / (4.0 * budget))
     else:
         log_delta = _tight_log_delta(budget, target)
     return min(math.exp(min(log_delta + _LOG_DELTA_SLACK, 0.0)), 1.0)

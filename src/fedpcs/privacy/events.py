@@ -6,7 +6,7 @@ strong as the weaker of the two (`weakest`).
 
 Composition. ρ adds up over releases (Bun and Steinke 2016, Lemma 2.3): `compose`. Steps over disjoint batches are
 cheaper: a record sits in one batch of an epoch, so the epoch costs it what that batch costs (the neighbour differs in
-one record of one batch). `compose_steps` sums within a batch, takes the dearest batch of an epoch, and sums over epochs.
+one record of one batch). `compose_steps` sums within a batch, takes the dearest batch of an epoch, sums over epochs.
 It is for the steps of one local training: batches of the next are drawn anew, and their numbers mean other records.
 """
 
