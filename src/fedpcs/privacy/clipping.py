@@ -1,0 +1,171 @@
+"""Values with a bound: what a client computed, clipped, carrying the norm that noise will be matched to.
+
+A mechanism takes only these, so a clip norm and a noise scale cannot disagree: there is no second number to type.
+Values are kept in float64, where scaling down to a bound and rounding cannot step over it; a release is cast
+afterwards.
+
+Rows or updates that are not finite become zero and are counted. A zero is within every bound, so privacy holds; the
+count stays with the client, because it depends on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.privacy.events import Relation
+
+# Scaled values are shrunk by this much more, so that rounding in the norm cannot lift them over the bound.
+_SHRINK = 1.0 - 2.0**-44
+# What a bounded value's norm may exceed its bound by: rounding when the norm is taken again.
+_ROUNDING = 1.0 + 2.0**-46
+
+
+@dataclass(frozen=True)
+class ClippedUpdate:
+    """A client's whole update, of norm at most `l2_bound`.
+
+    Attributes:
+        value: (parameters,) float64, read-only.
+        l2_bound: No data set whatever makes the norm exceed this.
+        num_zeroed: 1 if the update was not finite and counts as zero. Private: not for release.
+    """
+
+    value: FloatArray
+    l2_bound: float
+    num_zeroed: int = 0
+
+    def __post_init__(self) -> None:
+        _check_bound(self.value, self.l2_bound)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far apart the updates of any two data sets can be."""
+        return 2.0 * self.l2_bound
+
+
+@dataclass(frozen=True)
+class ClippedMean:
+    """A mean over records, each of norm at most `l2_bound`.
+
+    Attributes:
+        value: (parameters,) float64, read-only.
+        l2_bound: Bound on one record's contribution, before it is divided by the number of records.
+        num_records: What the sum was divided by: the batch size, public.
+        num_zeroed: Rows that were not finite and count as zero. Private: not for release.
+    """
+
+    value: FloatArray
+    l2_bound: float
+    num_records: int
+    num_zeroed: int = 0
+
+    def __post_init__(self) -> None:
+        _validate.integer("num_records", self.num_records, low=1)
+        _check_bound(self.value, self.l2_bound)
+
+    def sensitivity(self, relation: Relation) -> float:
+        """How far apart the means of two neighbouring batches can be; adding a record leaves the divisor alone."""
+        if relation is Relation.ADD_REMOVE:
+            return self.l2_bound / self.num_records
+        if relation is Relation.REPLACE_ONE:
+            return 2.0 * self.l2_bound / self.num_records
+        return 2.0 * self.l2_bound
+
+
+def clip_update(arrays: Sequence[ArrayLike], l2_bound: float) -> ClippedUpdate:
+    """Return an update, given as one array for each parameter, scaled down to the bound if it is longer.
+
+    The norm is that of all arrays together. Arrays without dimensions count like any other.
+
+    Guarantees:
+        The norm of the result is at most `l2_bound`, whatever the input: NaN, infinities, denormals, float16.
+
+    Example:
+        >>> clip_update([[3.0], 4.0], 1.0).value.round(6).tolist()
+        [0.6, 0.8]
+    """
+    bound = _checked_bound(l2_bound)
+    parts = [_as_float64(array).ravel() for array in arrays]
+    flat = np.concatenate(parts) if parts else np.empty(0)
+    if flat.size == 0:
+        raise InvalidInput("update must hold at least one parameter, got none. Pass the model's parameters.")
+    if not np.isfinite(flat).all():
+        return ClippedUpdate(_frozen(np.zeros_like(flat)), bound, num_zeroed=1)
+    return ClippedUpdate(_frozen(_scaled_down(flat[np.newaxis], bound)[0]), bound)
+
+
+def clip_rows(rows: ArrayLike, l2_bound: float, num_records: int | None = None) -> ClippedMean:
+    """Return the mean of rows, each scaled down to the bound if it is longer.
+
+    Args:
+        rows: (records, parameters), one record's contribution a row.
+        l2_bound: Bound on each.
+        num_records: What to divide the sum by, if not by the number of rows: the batch size announced beforehand.
+
+    Example:
+        >>> clip_rows([[30.0, 40.0], [0.0, 0.5]], 1.0).value.round(6).tolist()
+        [0.3, 0.65]
+    """
+    bound = _checked_bound(l2_bound)
+    matrix = _as_float64(rows)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InvalidInput(
+            f"rows must be (records, parameters), got shape {matrix.shape}. Pass one row for each record."
+        )
+    divisor = max(len(matrix), 1) if num_records is None else _validate.integer("num_records", num_records, low=1)
+    if divisor < len(matrix):
+        raise InvalidInput(f"num_records must be at least {len(matrix)}, the number of rows, got {divisor}.")
+    is_finite = np.asarray(np.isfinite(matrix).all(axis=1))
+    clipped = _scaled_down(np.where(is_finite[:, np.newaxis], matrix, 0.0), bound)
+    return ClippedMean(_frozen(clipped.sum(axis=0) / divisor), bound, divisor, int((~is_finite).sum()))
+
+
+def bounded_mean(clipped_sum: FloatArray, l2_bound: float, num_records: int, num_zeroed: int = 0) -> ClippedMean:
+    """Return a sum of already clipped contributions as their mean; checked against the bound it can at most have."""
+    divisor = _validate.integer("num_records", num_records, low=1)
+    return ClippedMean(_frozen(clipped_sum / divisor), _checked_bound(l2_bound), divisor, num_zeroed)
+
+
+def _scaled_down(rows: FloatArray, bound: float) -> FloatArray:
+    # Divide by the largest entry first: squares of 1e200 or 1e-200 would overflow or vanish.
+    largest = np.abs(rows).max(axis=1, initial=0.0)
+    unit = np.divide(rows, largest[:, np.newaxis], out=np.zeros_like(rows), where=largest[:, np.newaxis] > 0.0)
+    unit_norm = np.sqrt(np.einsum("np,np->n", unit, unit))
+    is_long = largest > (bound / np.maximum(unit_norm, 1.0)) * _SHRINK
+    factor = np.divide(bound * _SHRINK, unit_norm, out=np.zeros_like(largest), where=unit_norm > 0.0)
+    return np.where(is_long[:, np.newaxis], unit * factor[:, np.newaxis], rows)
+
+
+def _as_float64(array: ArrayLike) -> FloatArray:
+    raw = np.asarray(array)
+    if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
+        raise InvalidInput(f"values to clip must be real numbers, got dtype {raw.dtype}. Convert them first.")
+    return raw.astype(np.float64)
+
+
+def _checked_bound(l2_bound: float) -> float:
+    remedy = "Noise is scaled by it; set it near the median norm of what is clipped."
+    return _validate.positive("l2_bound", l2_bound, remedy=remedy)
+
+
+def _check_bound(value: FloatArray, l2_bound: float) -> None:
+    bound = _checked_bound(l2_bound)
+    largest = float(np.abs(value).max(initial=0.0))
+    norm = largest * float(np.linalg.norm(value / largest)) if largest > 0.0 else 0.0
+    if value.ndim != 1 or not norm <= bound * _ROUNDING:
+        raise InvalidInput(
+            f"a bounded value must be flat with norm at most l2_bound = {bound!r}, got shape {value.shape}, norm "
+            f"{norm!r}. Make it with clip_update or clip_rows."
+        )
+
+
+def _frozen(value: FloatArray) -> FloatArray:
+    value.flags.writeable = False
+    return value

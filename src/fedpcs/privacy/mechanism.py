@@ -1,0 +1,193 @@
+"""Mechanisms: a bounded value goes in, a release comes out, and there is no other way to get noise.
+
+Noise of standard deviation σ on a value of sensitivity Δ is ρ-zCDP with ρ = Δ²/(2σ²) (Bun and Steinke 2016, Lemma 2.4;
+on whole numbers, Canonne, Kamath and Steinke 2020, Theorem 14). The sensitivity comes from the value's own type, so
+
+    paper    Δ = 2W/|D|    σ² = 2W²/(ρ|D|²)    update clipped to W; the paper's claim, unproven beyond one local step
+    client   Δ = 2W        σ² = 2W²/ρ          update clipped to W; any two data sets of the client look alike
+    record   Δ = 2C/b      σ² = 2C²E/(b²ρ)     each step's mean of b per-sample gradients clipped to C, E local epochs
+
+On a grid of unit u, rounding adds at most u√d to Δ. With u = σ/m that is σ√(2ρ) = Δ + σ√d/m, so σ = Δ/(√(2ρ) − √d/m):
+noise that pays for its own grid.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate
+from fedpcs.privacy.events import Batch, ClientLevel, Event, LevelT, PaperLevel, RecordLevel, Relation, Step
+from fedpcs.privacy.noise import NoiseSource
+
+MODES = ("paper", "client", "record")
+EventT = TypeVar("EventT", covariant=True)
+# Every σ is raised by more than rounding can have cost it.
+_STDDEV_SLACK = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True)
+class Release(Generic[EventT]):
+    """What may leave a client: the noisy value and what it cost.
+
+    Attributes:
+        value: (parameters,) float64, read-only.
+        event: What accounting needs to know.
+        noise_stddev: σ of the noise in each coordinate; public, for it follows from public numbers.
+    """
+
+    value: FloatArray
+    event: EventT
+    noise_stddev: float
+
+
+@dataclass(frozen=True)
+class PaperMechanism:
+    """The paper's calibration. Its level says that it is not a proven guarantee for more than one local step.
+
+    Attributes:
+        budget: ρ of one release.
+        num_samples: |D|, the client's records; public.
+    """
+
+    budget: Rho
+    num_samples: int
+
+    def __post_init__(self) -> None:
+        _check_budget(self.budget)
+        _validate.integer("num_samples", self.num_samples, low=1)
+
+    def event(self, source: NoiseSource) -> Event[PaperLevel]:
+        """Return what a release will cost, to be charged before it happens."""
+        return _event(self.budget, PaperLevel(), source)
+
+    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release[Event[PaperLevel]]:
+        """Return the update, perturbed."""
+        _check_type("update", update, ClippedUpdate)
+        stddev = noise_stddev(update.sensitivity / self.num_samples, self.budget, update.value.size, source)
+        return Release(_perturbed(update.value, stddev, source), self.event(source), stddev)
+
+
+@dataclass(frozen=True)
+class ClientMechanism:
+    """Protects all a client holds: any two data sets give releases that are hard to tell apart.
+
+    Attributes:
+        budget: ρ of one release.
+    """
+
+    budget: Rho
+
+    def __post_init__(self) -> None:
+        _check_budget(self.budget)
+
+    def event(self, source: NoiseSource) -> Event[ClientLevel]:
+        """Return what a release will cost, to be charged before it happens."""
+        return _event(self.budget, ClientLevel(), source)
+
+    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release[Event[ClientLevel]]:
+        """Return the update, perturbed."""
+        _check_type("update", update, ClippedUpdate)
+        stddev = noise_stddev(update.sensitivity, self.budget, update.value.size, source)
+        return Release(_perturbed(update.value, stddev, source), self.event(source), stddev)
+
+
+@dataclass(frozen=True)
+class RecordMechanism:
+    """Protects each record, through all steps of one local training.
+
+    An epoch goes through the records once, in disjoint batches, and costs each record ρ/E.
+
+    Attributes:
+        budget: ρ of the whole local training.
+        local_epochs: E, how often each record is used.
+    """
+
+    budget: Rho
+    local_epochs: int = 1
+
+    def __post_init__(self) -> None:
+        _check_budget(self.budget)
+        _validate.integer("local_epochs", self.local_epochs, low=1)
+        if self.step_budget.nanos == 0:
+            raise InvalidInput(
+                f"budget must be at least 1e-9 for each local epoch, got {self.budget} for {self.local_epochs}. "
+                "Spend more or train fewer epochs."
+            )
+
+    @property
+    def step_budget(self) -> Rho:
+        """What one epoch, and each of its steps, may cost a record: ρ/E, rounded down."""
+        return self.budget // self.local_epochs
+
+    def event(self, source: NoiseSource) -> Event[RecordLevel]:
+        """Return what the whole local training will cost, to be charged before it begins."""
+        return _event(self.budget, RecordLevel(), source)
+
+    def release(self, mean: ClippedMean, source: NoiseSource, batch: Batch) -> Release[Step]:
+        """Return one step's mean gradient, perturbed. What follows from it may be released too."""
+        _check_type("mean", mean, ClippedMean)
+        _validate.integer("epoch", batch.epoch, low=0, high=self.local_epochs - 1, remedy="More would pass the budget.")
+        sensitivity = mean.sensitivity(Relation.REPLACE_ONE)
+        stddev = noise_stddev(sensitivity, self.step_budget, mean.value.size, source)
+        event = Step(_event(self.step_budget, RecordLevel(), source), batch)
+        return Release(_perturbed(mean.value, stddev, source), event, stddev)
+
+
+def noise_stddev(sensitivity: float, budget: Rho, num_parameters: int, source: NoiseSource) -> float:
+    """Return σ such that the release is ρ-zCDP, the source's grid included. Rounded up.
+
+    Raises:
+        InvalidInput: The budget is too small for a grid over so many parameters.
+
+    Example:
+        >>> from fedpcs.privacy.noise import noise_source
+        >>> round(noise_stddev(2.0, Rho.of(0.5), 1000, noise_source("fast", seed=0)), 9)
+        2.0
+    """
+    bound = _validate.positive("sensitivity", sensitivity)
+    _check_budget(budget)
+    num_coordinates = _validate.integer("num_parameters", num_parameters, low=1)
+    grid_share = 0.0 if source.units_per_stddev is None else math.sqrt(num_coordinates) / source.units_per_stddev
+    ratio = math.sqrt(2.0 * float(budget)) - grid_share
+    if not ratio > 0.0:
+        raise InvalidInput(
+            f"budget must exceed {0.5 * grid_share**2:.3g} for {num_coordinates:,} parameters on the grid of noise "
+            f"{source.name!r}, got {budget}. Spend more."
+        )
+    return bound / ratio * _STDDEV_SLACK
+
+
+def _perturbed(value: FloatArray, stddev: float, source: NoiseSource) -> FloatArray:
+    draws = source.draw(value.size)
+    if source.units_per_stddev is None:
+        noisy = value + stddev * draws
+    else:
+        unit = stddev / source.units_per_stddev
+        # Whole numbers of units, added exactly; the product with the unit depends on their sum alone.
+        noisy = (np.rint(value / unit) + draws) * unit
+    noisy.flags.writeable = False
+    return noisy
+
+
+def _event(budget: Rho, level: LevelT, source: NoiseSource) -> Event[LevelT]:
+    return Event(budget, level, source.name, source.family, source.is_replayable)
+
+
+def _check_budget(budget: Rho) -> None:
+    if not (isinstance(budget, Rho) and budget.nanos > 0):
+        raise InvalidInput(f"budget must be a Rho above 0, got {budget!r}. Make one with Rho.of(0.1).")
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInput(
+            f"{name} must be a {kind.__name__}, got {type(value).__name__}. Noise is matched to the bound it carries."
+        )
