@@ -1,0 +1,140 @@
+"""Local training that protects each record: the loop the `record` guarantee is about.
+
+E epochs; each goes once through all records in disjoint batches, in an order that does not depend on the data. A step
+takes the mean of a batch's clipped gradients, adds noise, and moves the model. A neighbouring data set differs in one
+record, hence in one batch of each epoch, and each epoch costs ρ/E; everything after a noisy step is post-processing.
+So the update as a whole is ρ-zCDP for replacing one record.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.privacy.events import Batch, Event, RecordLevel, Step
+from fedpcs.privacy.mechanism import RecordMechanism
+from fedpcs.privacy.noise import NoiseSource
+from fedpcs.privacy.per_sample import Loss, per_sample_gradient
+
+
+@dataclass(frozen=True)
+class LocalPlan:
+    """How a client trains.
+
+    Attributes:
+        clip_norm: C, the bound on one record's gradient.
+        learning_rate: Step size.
+        batch_size: b; None: all records at once, which needs the least noise.
+    """
+
+    clip_norm: float
+    learning_rate: float
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.positive("clip_norm", self.clip_norm, remedy="Set it near the median norm of a record's gradient.")
+        _validate.positive("learning_rate", self.learning_rate)
+        if self.batch_size is not None:
+            _validate.integer("batch_size", self.batch_size, low=1)
+
+
+@dataclass(frozen=True)
+class PrivateUpdate:
+    """What local training releases.
+
+    Attributes:
+        value: (parameters,) w(t) − w_i, float64, read-only.
+        event: What it cost, all steps together.
+        steps: What each step cost the records of its batch.
+        noise_stddev: σ of the noise the whole update holds, learning rate included.
+        signal_bound: What the update's norm would be at most without noise.
+        num_zeroed: Gradients that were not finite. Private: not for release.
+    """
+
+    value: FloatArray
+    event: Event[RecordLevel]
+    steps: tuple[Step, ...]
+    noise_stddev: float
+    signal_bound: float
+    num_zeroed: int
+
+
+def private_sgd(
+    model: nn.Module,
+    loss: Loss,
+    data: tuple[Tensor, Tensor],
+    *,
+    plan: LocalPlan,
+    mechanism: RecordMechanism,
+    source: NoiseSource,
+    order: np.random.Generator,
+) -> PrivateUpdate:
+    """Train a copy of the model on a client's records and return the noisy update.
+
+    Args:
+        model: The global model; left as it is.
+        loss: (prediction of a batch of one, its target) → a scalar.
+        data: Inputs and targets, records along the first axis.
+        plan: Clip norm, learning rate, batch size.
+        mechanism: Budget and local epochs.
+        source: Where the noise comes from.
+        order: Shuffles the records; public, and separate from the noise.
+
+    Guarantees:
+        The update is ρ-zCDP for replacing one record, ρ the mechanism's budget, if the source is a guarantee. The
+        number of records is public.
+    """
+    inputs, targets = data
+    local = copy.deepcopy(model)
+    gradient = per_sample_gradient(local, loss, inputs, targets)
+    trained = [value for value in local.parameters() if value.requires_grad]
+    before = nn.utils.parameters_to_vector(trained).detach().double()
+    steps: list[Step] = []
+    variance, reach, num_zeroed = 0.0, 0.0, 0
+    for batch, records in disjoint_batches(len(inputs), plan.batch_size, mechanism.local_epochs, order):
+        chosen = torch.from_numpy(records)
+        mean = gradient.clipped_mean(inputs[chosen], targets[chosen], plan.clip_norm)
+        release = mechanism.release(mean, source, batch)
+        _move(trained, torch.tensor(release.value), plan.learning_rate)
+        steps.append(release.event)
+        variance += (plan.learning_rate * release.noise_stddev) ** 2
+        reach += plan.learning_rate * plan.clip_norm
+        num_zeroed += mean.num_zeroed
+    value = (before - nn.utils.parameters_to_vector(trained).detach().double()).numpy()
+    value.flags.writeable = False
+    return PrivateUpdate(value, mechanism.event(source), tuple(steps), float(np.sqrt(variance)), reach, num_zeroed)
+
+
+def disjoint_batches(
+    num_records: int, batch_size: int | None, num_epochs: int, order: np.random.Generator
+) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
+    """Yield every epoch's batches: disjoint, together all records, the last one maybe smaller.
+
+    Example:
+        >>> batches = list(disjoint_batches(5, 2, 1, np.random.default_rng(0)))
+        >>> [len(records) for _, records in batches], sorted(int(r) for _, records in batches for r in records)
+        ([2, 2, 1], [0, 1, 2, 3, 4])
+    """
+    _validate.integer("num_records", num_records, low=1)
+    size = num_records if batch_size is None else min(_validate.integer("batch_size", batch_size, low=1), num_records)
+    for epoch in range(_validate.integer("num_epochs", num_epochs, low=1)):
+        shuffled = order.permutation(num_records)
+        for index, start in enumerate(range(0, num_records, size)):
+            yield Batch(epoch, index), shuffled[start : start + size]
+
+
+def _move(parameters: list[nn.Parameter], gradient: Tensor, learning_rate: float) -> None:
+    with torch.no_grad():
+        start = 0
+        for parameter in parameters:
+            part = gradient[start : start + parameter.numel()].view_as(parameter)
+            parameter.sub_((learning_rate * part).to(parameter.dtype))
+            start += parameter.numel()

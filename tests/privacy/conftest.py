@@ -1,0 +1,5 @@
+"""Small tensors are slower on two threads than on one."""
+
+import torch
+
+torch.set_num_threads(1)
