@@ -205,3 +205,50 @@ def test_help_has_an_example(arguments):
 
 def test_version_is_the_package_s():
     assert fedpcs("--version").stdout.startswith("fedpcs 0.")
+
+
+def test_privacy_prints_the_promised_object():
+    done = fedpcs("privacy", 0.5, "--delta", 1e-5, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["rho"], found["delta"]) == (0.5, 1e-5)
+    rounded = {method: round(value, 5) for method, value in found["epsilon"].items()}
+    assert rounded == {"exact": 4.37718, "tight": 4.72839, "standard": 5.29853}
+
+
+def test_privacy_says_which_conversion_to_quote():
+    done = fedpcs("privacy", 0.5)
+    assert done.returncode == 0, done.stderr
+    assert "4.3772" in done.stdout
+    assert "Quote exact if every release added Gaussian noise" in " ".join(done.stdout.split())
+
+
+def test_privacy_converts_back():
+    forth = json.loads(fedpcs("privacy", 0.5, "--json").stdout)["epsilon"]["exact"]
+    back = json.loads(fedpcs("privacy", "--epsilon", forth, "--json").stdout)
+    assert back["rho"]["exact"] == pytest.approx(0.5, rel=1e-9)
+    assert back["rho"]["standard"] < back["rho"]["tight"] < back["rho"]["exact"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("nan",), "rho"),
+        (("-1",), "rho"),
+        (("inf",), "rho"),
+        (("1", "--delta", "0"), "delta"),
+        (("1", "--delta", "2"), "delta"),
+        (("1", "--delta", "nan"), "delta"),
+        (("--epsilon", "0"), "epsilon"),
+        (("--epsilon", "nan"), "epsilon"),
+        (("one",), "RHO"),
+        ((), "RHO"),
+        (("1", "--epsilon", "1"), "RHO"),
+    ],
+)
+def test_privacy_refuses_bad_numbers_with_exit_2(arguments, named):
+    done = fedpcs("privacy", *arguments)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr

@@ -1,7 +1,8 @@
 """fedpcs: privacy-aware client sampling in federated learning.
 
 `fedpcs.game` solves and certifies the Stackelberg game between a server that pays for privacy and clients who spend it.
-Rooms are imported when first used, so `import fedpcs` is quick.
+`fedpcs.privacy` makes the noise to match what they spend, accounts for it, and audits itself. Rooms are imported when
+first used, so `import fedpcs` is quick.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_ROOMS = ("errors", "game")
+_ROOMS = ("errors", "game", "privacy")
 
 __all__ = list(_ROOMS)
 

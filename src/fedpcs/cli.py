@@ -134,6 +134,33 @@ def verify(
         raise typer.Exit(3)
 
 
+# A negative number is a value to refuse with a reason, not an unknown option.
+@app.command(context_settings={"ignore_unknown_options": True})
+def privacy(
+    rho: Annotated[float | None, typer.Argument(metavar="RHO", help="A zCDP budget, such as a client's total.")] = None,
+    delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
+    epsilon: Annotated[float | None, typer.Option(help="Convert this ε to ρ instead.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Convert a zCDP budget ρ to (ε, δ), three ways, and say which to quote.
+
+    Example: fedpcs privacy 0.5 --delta 1e-5
+
+    And back: fedpcs privacy --epsilon 8 --delta 1e-5
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import privacy_report
+
+    if (rho is None) == (epsilon is None):
+        raise InvalidInput("give either RHO or --epsilon, not both. Example: fedpcs privacy 0.5 --delta 1e-5")
+    found = privacy_report.to_both_sides(rho, epsilon, delta)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        privacy_report.print_conversion(found, Console())
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)

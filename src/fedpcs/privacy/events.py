@@ -26,8 +26,8 @@ class Relation(StrEnum):
     """Which two data sets of a client must look alike."""
 
     ANY_TWO = "any two data sets"
-    REPLACE_ONE = "one record replaced"
-    ADD_REMOVE = "one record added or removed"
+    REPLACE_ONE = "replacing one record"
+    ADD_REMOVE = "adding or removing one record"
 
 
 class Family(StrEnum):
@@ -91,6 +91,20 @@ class Event(Generic[LevelT]):
     noise: str
     family: Family
     is_replayable: bool = False
+
+    @property
+    def promise(self) -> str:
+        """The sentence a report may print about this release, and no more.
+
+        Example:
+            >>> Event(Rho.of(0.5), ClientLevel(), "secure", Family.GAUSSIAN).promise
+            'guarantee holds: ρ = 0.5 for any two data sets of a client (noise secure)'
+        """
+        if not self.level.is_proven:
+            return "the paper's calibration; not a proven guarantee for more than one local step"
+        if self.is_replayable:
+            return f"simulation with seeded noise ({self.noise}): no guarantee"
+        return f"guarantee holds: {self.rho} for {self.level.relation} of a client (noise {self.noise})"
 
 
 @dataclass(frozen=True)
