@@ -23,6 +23,14 @@ def test_importing_the_game_loads_no_torch():
     assert "torch" not in modules_after("import fedpcs.game")
 
 
+def test_importing_privacy_loads_no_torch():
+    assert "torch" not in modules_after("from fedpcs.privacy import ClientMechanism, PrivacyLedger, Rho")
+
+
+def test_training_is_found_in_privacy_and_brings_torch():
+    assert "torch" in modules_after("from fedpcs.privacy import private_sgd")
+
+
 def test_a_room_is_found_by_attribute():
     assert "fedpcs.game" in modules_after("import fedpcs; fedpcs.game.solve")
 
@@ -33,4 +41,4 @@ def test_an_unknown_room_is_an_attribute_error():
 
 
 def test_dir_lists_the_rooms():
-    assert dir(fedpcs) == ["errors", "game"]
+    assert dir(fedpcs) == ["errors", "game", "privacy"]
