@@ -1,0 +1,237 @@
+"""What an audit feeds to each privacy mode: neighbouring inputs, the pipeline they go through, the noise it claims.
+
+Neighbours are the worst the mode's claim speaks of, and far longer than the clip norm, so that a pipeline that does not
+clip gives itself away. Each canary has a direction of its own within one layer, or across all, and its own background,
+known to the auditor. The model has layers of several shapes, one of them without dimensions.
+
+`paper` is audited as it would be used: a client trains for several epochs, and its whole update is clipped. One
+relabelled record then turns the update around, 2W apart where the claim counts on 2W/|D|. `paper-one-step` is the case
+the claim holds for: one full-batch step over gradients that are clipped record by record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.clipping import ClippedUpdate, clip_rows, clip_update
+from fedpcs.privacy.events import Batch, ClientLevel, Level, PaperLevel, RecordLevel
+from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
+from fedpcs.privacy.noise import NoiseSource
+
+AUDIT_MODES = ("client", "record", "paper", "paper-one-step")
+LAYERS: tuple[tuple[int, ...], ...] = ((25, 24), (24,), (24, 15), (15,), ())
+_SIZES = tuple(math.prod(shape) for shape in LAYERS)
+LAYER_ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
+NUM_PARAMETERS = LAYER_ENDS[-1]
+CLIP_NORM = 1.0
+NUM_RECORDS, BATCH_SIZE = 16, 8
+LOCAL_EPOCHS = 2
+_PAPER_EPOCHS, _LEARNING_RATE = 5, 0.1
+_PAPER_REMARK = (
+    "The paper matches noise to 2W/|D|. One record can move a mean of clipped gradients by that much, but the clipped "
+    "update of several local steps by 2W, as these neighbours show: a contradiction is expected. Audit "
+    "paper-one-step for the case in which the claim holds."
+)
+
+# (steps, rows, parameters) of one round, as computed on the client → (steps, parameters) as released.
+Pipeline = Callable[[FloatArray, NoiseSource], FloatArray]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two inputs of one round, and what should be released of each but for noise, by the auditor's own sums.
+
+    Attributes:
+        held_in: (steps, rows, parameters) with the canary.
+        held_out: (steps, rows, parameters) with its opposite.
+        expected_in: (steps, parameters).
+        expected_out: (steps, parameters).
+    """
+
+    held_in: FloatArray
+    held_out: FloatArray
+    expected_in: FloatArray
+    expected_out: FloatArray
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A pipeline, its claim, and neighbours to try it on. Put another pipeline in with `dataclasses.replace`.
+
+    Attributes:
+        mode: One of AUDIT_MODES.
+        level: Whom the claim protects.
+        budget: ρ of one round, as claimed.
+        noise_stddev: σ of the noise in every step, as the claim's formula has it.
+        neighbours: How the two inputs differ, in words.
+        make_neighbours: A canary's direction → inputs of one round, with a fresh background.
+        pipeline: What is audited.
+        remark: What a reader should know of the outcome.
+    """
+
+    mode: str
+    level: Level
+    budget: Rho
+    noise_stddev: float
+    neighbours: str
+    make_neighbours: Callable[[np.random.Generator, FloatArray], Neighbours]
+    pipeline: Pipeline
+    remark: str = ""
+
+
+def make_scenario(mode: str, budget: Rho) -> Scenario:
+    """Return the honest pipeline of a mode and its worst neighbours."""
+    return _SCENARIOS[_validate.choice("mode", mode, AUDIT_MODES)](budget)
+
+
+def canary_direction(rng: np.random.Generator, canary: int) -> FloatArray:
+    """Return a unit vector in one layer, or across all: canaries take turns."""
+    layer = canary % (len(LAYERS) + 1)
+    is_everywhere = layer == len(LAYERS)
+    start = 0 if is_everywhere else LAYER_ENDS[layer] - _SIZES[layer]
+    end = NUM_PARAMETERS if is_everywhere else LAYER_ENDS[layer]
+    direction = np.zeros(NUM_PARAMETERS)
+    direction[start:end] = rng.standard_normal(end - start)
+    return direction / np.linalg.norm(direction)
+
+
+def _client(budget: Rho) -> Scenario:
+    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
+        update = clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
+        return ClientMechanism(budget).release(update, source).value[np.newaxis]
+
+    stddev = math.sqrt(2.0 * CLIP_NORM**2 / float(budget))
+    return Scenario(
+        "client", ClientLevel(), budget, stddev, "opposite updates, far longer than W", _opposite_updates, pipeline
+    )
+
+
+def _record(budget: Rho) -> Scenario:
+    num_batches = NUM_RECORDS // BATCH_SIZE
+
+    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
+        mechanism = RecordMechanism(budget, LOCAL_EPOCHS)
+        return np.stack(
+            [
+                mechanism.release(clip_rows(rows, CLIP_NORM), source, Batch(*divmod(step, num_batches))).value
+                for step, rows in enumerate(raw)
+            ]
+        )
+
+    stddev = math.sqrt(2.0 * CLIP_NORM**2 * LOCAL_EPOCHS / (BATCH_SIZE**2 * float(budget)))
+    words = f"one record's gradient turned around, {LOCAL_EPOCHS} epochs of {num_batches} batches of {BATCH_SIZE}"
+    return Scenario("record", RecordLevel(), budget, stddev, words, _replaced_record, pipeline)
+
+
+def _paper(budget: Rho) -> Scenario:
+    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
+        update = clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
+        return PaperMechanism(budget, NUM_RECORDS).release(update, source).value[np.newaxis]
+
+    words = f"one of {NUM_RECORDS} records relabelled, {_PAPER_EPOCHS} local epochs, update clipped to W"
+    return Scenario(
+        "paper", PaperLevel(), budget, _paper_stddev(budget), words, _relabelled_record, pipeline, _PAPER_REMARK
+    )
+
+
+def _paper_one_step(budget: Rho) -> Scenario:
+    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
+        mean = clip_rows(raw[0], CLIP_NORM)
+        update = ClippedUpdate(mean.value, mean.l2_bound)
+        return PaperMechanism(budget, NUM_RECORDS).release(update, source).value[np.newaxis]
+
+    words = f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step"
+    remark = "The paper's calibration, in the one case it holds for."
+    return Scenario(
+        "paper-one-step", PaperLevel(), budget, _paper_stddev(budget), words, _replaced_in_full_batch, pipeline, remark
+    )
+
+
+_SCENARIOS: dict[str, Callable[[Rho], Scenario]] = {
+    "client": _client,
+    "record": _record,
+    "paper": _paper,
+    "paper-one-step": _paper_one_step,
+}
+
+
+def _paper_stddev(budget: Rho) -> float:
+    return math.sqrt(2.0 * CLIP_NORM**2 / float(budget)) / NUM_RECORDS
+
+
+def _opposite_updates(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+    update = _length(rng) * direction[np.newaxis, np.newaxis]
+    return _neighbours(update, -update)
+
+
+def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+    gradients = _background(rng)
+    order = np.concatenate([rng.permutation(NUM_RECORDS) for _ in range(LOCAL_EPOCHS)])
+    canary = _length(rng) * direction
+    worlds = []
+    for row in (canary, -canary):
+        records = np.concatenate((row[np.newaxis], gradients[1:]))
+        worlds.append(records[order].reshape(-1, BATCH_SIZE, NUM_PARAMETERS))
+    return _neighbours(*worlds)
+
+
+def _replaced_in_full_batch(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+    gradients = _background(rng)[np.newaxis]
+    canary = np.zeros_like(gradients)
+    canary[0, int(rng.integers(NUM_RECORDS))] = _length(rng) * direction
+    others = np.where(canary.any(axis=2, keepdims=True), 0.0, gradients)
+    return _neighbours(others + canary, others - canary)
+
+
+def _relabelled_record(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+    """Train a logistic regression on two data sets that differ in the label of one record, a far outlier."""
+    features = rng.standard_normal((NUM_RECORDS, NUM_PARAMETERS)) / math.sqrt(NUM_PARAMETERS)
+    features[0] = 10.0 * _length(rng) * direction
+    labels = rng.choice((-1.0, 1.0), NUM_RECORDS)
+    order = np.stack([rng.permutation(NUM_RECORDS) for _ in range(_PAPER_EPOCHS)]).reshape(-1, BATCH_SIZE)
+    worlds = []
+    for label in (-1.0, 1.0):  # the update is what training takes away, so label −1 points along the canary
+        labels[0] = label
+        worlds.append(_trained_update(features, labels, order)[np.newaxis, np.newaxis])
+    return _neighbours(*worlds)
+
+
+def _trained_update(features: FloatArray, labels: FloatArray, order: NDArray[np.intp]) -> FloatArray:
+    weights = np.zeros(NUM_PARAMETERS)
+    for batch in order:
+        signed = labels[batch, np.newaxis] * features[batch]
+        weights += _LEARNING_RATE * (expit(-(signed @ weights)) @ signed) / len(batch)
+    return -weights
+
+
+def _neighbours(held_in: FloatArray, held_out: FloatArray) -> Neighbours:
+    # The auditor's own clipping, not the one it audits.
+    expected = []
+    for raw in (held_in, held_out):
+        norms = np.linalg.norm(raw, axis=2, keepdims=True)
+        expected.append((raw * (CLIP_NORM / np.maximum(norms, CLIP_NORM))).mean(axis=1))
+    return Neighbours(held_in, held_out, *expected)
+
+
+def _background(rng: np.random.Generator) -> FloatArray:
+    """Return gradients of the other records, some longer than the clip norm and some shorter."""
+    lengths = CLIP_NORM * 10.0 ** rng.uniform(-1.0, 1.0, (NUM_RECORDS, 1))
+    return lengths * rng.standard_normal((NUM_RECORDS, NUM_PARAMETERS)) / math.sqrt(NUM_PARAMETERS)
+
+
+def _length(rng: np.random.Generator) -> float:
+    return float(CLIP_NORM * 10.0 ** rng.uniform(2.0, 4.0))
+
+
+def _as_layers(flat: FloatArray) -> list[FloatArray]:
+    parts = np.split(flat, LAYER_ENDS[:-1])
+    return [part.reshape(shape) for part, shape in zip(parts, LAYERS, strict=True)]
