@@ -39,7 +39,8 @@ class Rho:
     nanos: int
 
     def __post_init__(self) -> None:
-        _validate.integer("nanos", self.nanos, low=0, high=MOST_NANOS)
+        # As Python's own int: a NumPy one wraps around, and a wrapped sum reads as budget left.
+        object.__setattr__(self, "nanos", _validate.integer("nanos", self.nanos, low=0, high=MOST_NANOS))
 
     @classmethod
     def of(cls, value: Any) -> Rho:
@@ -53,11 +54,11 @@ class Rho:
         """
         if isinstance(value, Rho):
             return value
-        highest = MOST_NANOS / NANOS_PER_UNIT
+        highest = MOST_NANOS // NANOS_PER_UNIT
         number = _validate.number("rho", value, low=0.0, high=highest, remedy="A zCDP budget is at least 0.")
         # repr is the shortest decimal that reads back as the same float: the number the caller wrote.
         exact = value if isinstance(value, int | Fraction) else Fraction(repr(number))
-        return cls(min(math.ceil(exact * NANOS_PER_UNIT), MOST_NANOS))
+        return cls(math.ceil(exact * NANOS_PER_UNIT))
 
     def __float__(self) -> float:
         """Return the float nearest to ρ; conversions add far more than its half ulp on the private side."""
@@ -95,4 +96,4 @@ def total(budgets: Iterable[Rho]) -> Rho:
         >>> float(total([Rho.of(0.1)] * 10))
         1.0
     """
-    return Rho(sum(budget.nanos for budget in budgets))
+    return Rho(sum(Rho.of(budget).nanos for budget in budgets))

@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import ClassVar, Generic, TypeVar
 
 from fedpcs import _validate
+from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho, total
 
 
@@ -91,6 +92,10 @@ class Event(Generic[LevelT]):
     noise: str
     family: Family
     is_replayable: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rho, Rho):
+            raise InvalidInput(f"rho must be a Rho, got {self.rho!r}. Read a number as a budget with Rho.of.")
 
     @property
     def promise(self) -> str:
