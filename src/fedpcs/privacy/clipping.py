@@ -10,6 +10,7 @@ count stays with the client, because it depends on the data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,7 +25,10 @@ from fedpcs.privacy.events import Relation
 # Scaled values are shrunk by this much more, so that rounding in the norm cannot lift them over the bound.
 _SHRINK = 1.0 - 2.0**-44
 # What a bounded value's norm may exceed its bound by: rounding when the norm is taken again.
-_ROUNDING = 1.0 + 2.0**-46
+_ROUNDING = 2.0**-46
+# Bounds between these leave room for σ, a grid of σ/2²⁴ and sums of squares: nothing overflows or turns denormal.
+_LEAST_BOUND, _MOST_BOUND = 1e-150, 1e150
+_MOST_RECORDS = 10**9
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class ClippedUpdate:
     num_zeroed: int = 0
 
     def __post_init__(self) -> None:
+        _validate.integer("num_zeroed", self.num_zeroed, low=0)
         _check_bound(self.value, self.l2_bound)
 
     @property
@@ -67,15 +72,19 @@ class ClippedMean:
     num_zeroed: int = 0
 
     def __post_init__(self) -> None:
-        _validate.integer("num_records", self.num_records, low=1)
-        _check_bound(self.value, self.l2_bound)
+        num_records = _checked_count(self.num_records)
+        _validate.integer("num_zeroed", self.num_zeroed, low=0)
+        _check_bound(self.value, self.l2_bound, num_additions=num_records)
 
     def sensitivity(self, relation: Relation) -> float:
         """How far apart the means of two neighbouring batches can be; adding a record leaves the divisor alone."""
+        # One record changes how every later addition of the sum rounds: by 2⁻⁵³ of a partial sum, itself at most
+        # b·C, in each of b additions and on either side. Together b²·2⁻⁵² of C, doubled here.
+        one_record = self.l2_bound / self.num_records * (1.0 + self.num_records**2 * 2.0**-51)
         if relation is Relation.ADD_REMOVE:
-            return self.l2_bound / self.num_records
+            return one_record
         if relation is Relation.REPLACE_ONE:
-            return 2.0 * self.l2_bound / self.num_records
+            return 2.0 * one_record
         return 2.0 * self.l2_bound
 
 
@@ -119,7 +128,7 @@ def clip_rows(rows: ArrayLike, l2_bound: float, num_records: int | None = None) 
         raise InvalidInput(
             f"rows must be (records, parameters), got shape {matrix.shape}. Pass one row for each record."
         )
-    divisor = max(len(matrix), 1) if num_records is None else _validate.integer("num_records", num_records, low=1)
+    divisor = max(len(matrix), 1) if num_records is None else _checked_count(num_records)
     if divisor < len(matrix):
         raise InvalidInput(f"num_records must be at least {len(matrix)}, the number of rows, got {divisor}.")
     is_finite = np.asarray(np.isfinite(matrix).all(axis=1))
@@ -129,40 +138,60 @@ def clip_rows(rows: ArrayLike, l2_bound: float, num_records: int | None = None) 
 
 def bounded_mean(clipped_sum: FloatArray, l2_bound: float, num_records: int, num_zeroed: int = 0) -> ClippedMean:
     """Return a sum of already clipped contributions as their mean; checked against the bound it can at most have."""
-    divisor = _validate.integer("num_records", num_records, low=1)
-    return ClippedMean(_frozen(clipped_sum / divisor), _checked_bound(l2_bound), divisor, num_zeroed)
+    divisor = _checked_count(num_records)
+    mean = np.asarray(_as_float64(clipped_sum) / divisor)
+    return ClippedMean(_frozen(mean), _checked_bound(l2_bound), divisor, num_zeroed)
 
 
 def _scaled_down(rows: FloatArray, bound: float) -> FloatArray:
     # Divide by the largest entry first: squares of 1e200 or 1e-200 would overflow or vanish.
     largest = np.abs(rows).max(axis=1, initial=0.0)
     unit = np.divide(rows, largest[:, np.newaxis], out=np.zeros_like(rows), where=largest[:, np.newaxis] > 0.0)
-    unit_norm = np.sqrt(np.einsum("np,np->n", unit, unit))
+    unit_norm = _norms(unit)
     is_long = largest > (bound / np.maximum(unit_norm, 1.0)) * _SHRINK
     factor = np.divide(bound * _SHRINK, unit_norm, out=np.zeros_like(largest), where=unit_norm > 0.0)
     return np.where(is_long[:, np.newaxis], unit * factor[:, np.newaxis], rows)
+
+
+def _norms(rows: FloatArray) -> FloatArray:
+    # np.sum adds in pairs along rows in memory order: its error grows with the logarithm of their length, where that
+    # of einsum or dot grows with the length and passes _SHRINK at 200,000 parameters.
+    return np.asarray(np.sqrt(np.sum(np.square(rows), axis=1)))
 
 
 def _as_float64(array: ArrayLike) -> FloatArray:
     raw = np.asarray(array)
     if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
         raise InvalidInput(f"values to clip must be real numbers, got dtype {raw.dtype}. Convert them first.")
-    return raw.astype(np.float64)
+    return raw.astype(np.float64, order="C")
 
 
 def _checked_bound(l2_bound: float) -> float:
     remedy = "Noise is scaled by it; set it near the median norm of what is clipped."
-    return _validate.positive("l2_bound", l2_bound, remedy=remedy)
+    return _validate.number("l2_bound", l2_bound, low=_LEAST_BOUND, high=_MOST_BOUND, remedy=remedy)
 
 
-def _check_bound(value: FloatArray, l2_bound: float) -> None:
+def _checked_count(num_records: int) -> int:
+    return _validate.integer("num_records", num_records, low=1, high=_MOST_RECORDS)
+
+
+def _check_bound(value: FloatArray, l2_bound: float, num_additions: int = 0) -> None:
     bound = _checked_bound(l2_bound)
-    largest = float(np.abs(value).max(initial=0.0))
-    norm = largest * float(np.linalg.norm(value / largest)) if largest > 0.0 else 0.0
-    if value.ndim != 1 or not norm <= bound * _ROUNDING:
+    if not (isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1 and value.size > 0):
         raise InvalidInput(
-            f"a bounded value must be flat with norm at most l2_bound = {bound!r}, got shape {value.shape}, norm "
-            f"{norm!r}. Make it with clip_update or clip_rows."
+            f"value must be a flat array of float64, got {type(value).__name__}. Make it with clip_update or clip_rows."
+        )
+    if value.flags.writeable:
+        raise InvalidInput("value must be read-only, or it could outgrow its bound. Make it with clip_update.")
+    largest = float(np.abs(value).max())
+    if not math.isfinite(largest):
+        norm = largest
+    else:
+        norm = largest * float(_norms(value[np.newaxis] / largest)[0]) if largest > 0.0 else 0.0
+    if not norm <= bound * (1.0 + _ROUNDING + num_additions * 2.0**-52):
+        raise InvalidInput(
+            f"value must have a norm of at most l2_bound = {bound!r}, got {norm!r}. Make it with clip_update or "
+            "clip_rows."
         )
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import decimal
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +86,10 @@ def _exponential(raw: NDArray[np.uint64]) -> tuple[FloatArray, FloatArray]:
     """Return −ln U and how far it can be from the truth, for U within half a unit of the middle of its 64 bits."""
     uniform = (raw.astype(np.float64) + 0.5) * 2.0**-64
     value = -np.log(uniform)
-    # The unread bits move U by at most 2⁻⁶⁵ either way, so ln U by at most 2⁻⁶⁴/U as long as U ≥ 2⁻⁶⁴.
-    return value, _LOG_ERROR * (1.0 + np.abs(value)) + 2.0**-64 / uniform
+    # The unread bits move U by at most 2⁻⁶⁵ either way, so ln U by at most 2⁻⁶⁴/U; if all that was read is zero, E has
+    # no upper end.
+    unread = np.where(raw == 0, np.inf, 2.0**-64 / uniform)
+    return value, _LOG_ERROR * (1.0 + np.abs(value)) + unread
 
 
 class _Refined:
@@ -117,7 +120,7 @@ class _Refined:
         self._bits = (self._bits << 64) | int(self._words(1)[0])
         self._num_bits += 64
 
-    def _interval(self) -> tuple[decimal.Decimal, decimal.Decimal | None]:
+    def _interval(self) -> tuple[Fraction, Fraction | None]:
         """Return numbers below and above E = −ln U, U between two neighbouring fractions of `num_bits` bits."""
         digits = self._num_bits // 3 + 40
         context = decimal.Context(prec=digits)
@@ -127,6 +130,7 @@ class _Refined:
             for bits in (self._bits + 1, self._bits)
         )
         # Each logarithm is correctly rounded: off by less than one in its last digit, of which there are `digits`.
-        slack = decimal.Decimal(10) ** (6 - digits)
+        # From here on fractions: decimals would round again, to whatever precision the caller's context has.
+        slack = Fraction(1, 10 ** (digits - 6))
         assert low is not None
-        return max(low - slack, decimal.Decimal(0)), None if high is None else high + slack
+        return max(Fraction(low) - slack, Fraction(0)), None if high is None else Fraction(high) + slack

@@ -31,6 +31,11 @@ MODES = ("paper", "client", "record")
 EventT = TypeVar("EventT", covariant=True)
 # Every σ is raised by more than rounding can have cost it.
 _STDDEV_SLACK = 1.0 + 2.0**-40
+_RATIO_SLACK = 2.0**-50
+# Whole numbers up to twice this are floats, which leaves room for the noise.
+_MOST_UNITS = 2.0**52
+# Between these σ and the unit of its grid are ordinary floats, whatever the budget.
+_LEAST_SENSITIVITY, _MOST_SENSITIVITY = 1e-200, 1e200
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class PaperMechanism:
         """Return the update, perturbed."""
         _check_type("update", update, ClippedUpdate)
         stddev = noise_stddev(update.sensitivity / self.num_samples, self.budget, update.value.size, source)
-        return Release(_perturbed(update.value, stddev, source), self.event(source), stddev)
+        return Release(_perturbed(update, stddev, source), self.event(source), stddev)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class ClientMechanism:
         """Return the update, perturbed."""
         _check_type("update", update, ClippedUpdate)
         stddev = noise_stddev(update.sensitivity, self.budget, update.value.size, source)
-        return Release(_perturbed(update.value, stddev, source), self.event(source), stddev)
+        return Release(_perturbed(update, stddev, source), self.event(source), stddev)
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class RecordMechanism:
         sensitivity = mean.sensitivity(Relation.REPLACE_ONE)
         stddev = noise_stddev(sensitivity, self.step_budget, mean.value.size, source)
         event = Step(_event(self.step_budget, RecordLevel(), source), batch)
-        return Release(_perturbed(mean.value, stddev, source), event, stddev)
+        return Release(_perturbed(mean, stddev, source), event, stddev)
 
 
 def noise_stddev(sensitivity: float, budget: Rho, num_parameters: int, source: NoiseSource) -> float:
@@ -152,11 +157,13 @@ def noise_stddev(sensitivity: float, budget: Rho, num_parameters: int, source: N
         >>> round(noise_stddev(2.0, Rho.of(0.5), 1000, noise_source("fast", seed=0)), 9)
         2.0
     """
-    bound = _validate.positive("sensitivity", sensitivity)
+    bound = _validate.number("sensitivity", sensitivity, low=_LEAST_SENSITIVITY, high=_MOST_SENSITIVITY)
     _check_budget(budget)
+    _check_source(source)
     num_coordinates = _validate.integer("num_parameters", num_parameters, low=1)
     grid_share = 0.0 if source.units_per_stddev is None else math.sqrt(num_coordinates) / source.units_per_stddev
-    ratio = math.sqrt(2.0 * float(budget)) - grid_share
+    # Rounded down on its own: where the two nearly cancel, the slack on σ would not make up for it.
+    ratio = math.sqrt(2.0 * float(budget)) * (1.0 - _RATIO_SLACK) - grid_share * (1.0 + _RATIO_SLACK)
     if not ratio > 0.0:
         raise InvalidInput(
             f"budget must exceed {0.5 * grid_share**2:.3g} for {num_coordinates:,} parameters on the grid of noise "
@@ -165,12 +172,18 @@ def noise_stddev(sensitivity: float, budget: Rho, num_parameters: int, source: N
     return bound / ratio * _STDDEV_SLACK
 
 
-def _perturbed(value: FloatArray, stddev: float, source: NoiseSource) -> FloatArray:
-    draws = source.draw(value.size)
+def _perturbed(clipped: ClippedUpdate | ClippedMean, stddev: float, source: NoiseSource) -> FloatArray:
+    value = clipped.value
     if source.units_per_stddev is None:
-        noisy = value + stddev * draws
+        noisy = value + stddev * source.draw(value.size)
     else:
         unit = stddev / source.units_per_stddev
+        if not clipped.l2_bound / unit <= _MOST_UNITS:
+            raise InvalidInput(
+                f"budget must leave noise of at least {clipped.l2_bound * source.units_per_stddev / _MOST_UNITS:.3g} "
+                f"on the grid of noise {source.name!r}, got {stddev:.3g}. Spend less, or a float cannot hold the sum."
+            )
+        draws = source.draw(value.size)
         # Whole numbers of units, added exactly; the product with the unit depends on their sum alone.
         noisy = (np.rint(value / unit) + draws) * unit
     noisy.flags.writeable = False
@@ -178,12 +191,20 @@ def _perturbed(value: FloatArray, stddev: float, source: NoiseSource) -> FloatAr
 
 
 def _event(budget: Rho, level: LevelT, source: NoiseSource) -> Event[LevelT]:
+    _check_source(source)
     return Event(budget, level, source.name, source.family, source.is_replayable)
 
 
 def _check_budget(budget: Rho) -> None:
     if not (isinstance(budget, Rho) and budget.nanos > 0):
         raise InvalidInput(f"budget must be a Rho above 0, got {budget!r}. Make one with Rho.of(0.1).")
+
+
+def _check_source(source: NoiseSource) -> None:
+    if not isinstance(source, NoiseSource):
+        raise InvalidInput(
+            f"source must be a NoiseSource, got {type(source).__name__}. Make one with noise_source('secure')."
+        )
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

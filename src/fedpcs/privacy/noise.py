@@ -15,7 +15,7 @@ Noise is drawn here and added in `fedpcs.privacy.mechanism`; nothing else should
 from __future__ import annotations
 
 import secrets
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ _KEY_BITS = 256
 _ROUNDS = 12  # of ChaCha; no attack is known on more than 7
 
 
+@runtime_checkable
 class NoiseSource(Protocol):
     """A stream of standard noise.
 
