@@ -161,6 +161,48 @@ def privacy(
         privacy_report.print_conversion(found, Console())
 
 
+@app.command()
+def audit(
+    mode: Annotated[str, typer.Option(help="client, record, paper or paper-one-step.")] = "client",
+    rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,
+    canaries: Annotated[int, typer.Option(help="Runs with the canary; as many again go without.")] = 1000,
+    noise: Annotated[str, typer.Option(help="secure, exact or fast (seeded, for simulation).")] = "secure",
+    delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
+    seed: Annotated[int, typer.Option(help="Of canaries and backgrounds; of the noise too if it is fast.")] = 0,
+    rounds: Annotated[int, typer.Option(help="Rounds each canary takes part in; ρ adds up.")] = 1,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try to break a privacy mode's claim with canaries, and print lower bounds on its ε.
+
+    Exit code 7 if the claim is contradicted, which is expected of mode paper; 0 if it is not; 2 for bad input.
+
+    Example: fedpcs audit --mode record --rho 0.5 --figure roc.png
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import audit_report, audit_run
+
+    if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
+        raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
+    talk = Console(stderr=True)
+    with talk.status("Running canaries …"):
+        found = audit_run.run_audit(
+            mode, rho, num_canaries=canaries, noise=noise, seed=seed, delta=delta, num_rounds=rounds
+        )
+    if as_json:
+        print(json.dumps(audit_report.audit_object(found)))
+    else:
+        audit_report.print_audit(found, Console())
+    if figure is not None:
+        from fedpcs.experiments import audit_figure, figure_style
+
+        figure_style.save(audit_figure.roc_figure(found), figure)
+        talk.print(f"wrote {figure}")
+    if found.result.is_contradicted:
+        raise typer.Exit(7)
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from scipy.special import expit
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_rows, clip_update
 from fedpcs.privacy.events import Batch, ClientLevel, Level, PaperLevel, RecordLevel
@@ -36,6 +37,7 @@ CLIP_NORM = 1.0
 NUM_RECORDS, BATCH_SIZE = 16, 8
 LOCAL_EPOCHS = 2
 _PAPER_EPOCHS, _LEARNING_RATE = 5, 0.1
+_PAPER_SENSITIVITY = 2.0 * CLIP_NORM / NUM_RECORDS
 _PAPER_REMARK = (
     "The paper matches noise to 2W/|D|. One record can move a mean of clipped gradients by that much, but the clipped "
     "update of several local steps by 2W, as these neighbours show: a contradiction is expected. Audit "
@@ -71,7 +73,8 @@ class Scenario:
         mode: One of AUDIT_MODES.
         level: Whom the claim protects.
         budget: ρ of one round, as claimed.
-        noise_stddev: σ of the noise in every step, as the claim's formula has it.
+        sensitivity: Δ, how far apart the claim takes a step's neighbours to be at most.
+        num_steps: How many of a round's steps a record takes part in; they share the budget.
         neighbours: How the two inputs differ, in words.
         make_neighbours: A canary's direction → inputs of one round, with a fresh background.
         pipeline: What is audited.
@@ -81,15 +84,23 @@ class Scenario:
     mode: str
     level: Level
     budget: Rho
-    noise_stddev: float
+    sensitivity: float
+    num_steps: int
     neighbours: str
     make_neighbours: Callable[[np.random.Generator, FloatArray], Neighbours]
     pipeline: Pipeline
     remark: str = ""
 
+    def noise_stddev(self, units_per_stddev: int | None) -> float:
+        """Return σ = Δ/(√(2ρ/E) − √d/m), the noise the claim calls for on a grid of σ/m: the auditor's own sum."""
+        grid_share = 0.0 if units_per_stddev is None else math.sqrt(NUM_PARAMETERS) / units_per_stddev
+        return self.sensitivity / (math.sqrt(2.0 * float(self.budget // self.num_steps)) - grid_share)
+
 
 def make_scenario(mode: str, budget: Rho) -> Scenario:
     """Return the honest pipeline of a mode and its worst neighbours."""
+    if not budget > Rho(0):
+        raise InvalidInput(f"rho must be above 0, got {budget}. With nothing to spend nothing is released.")
     return _SCENARIOS[_validate.choice("mode", mode, AUDIT_MODES)](budget)
 
 
@@ -109,10 +120,8 @@ def _client(budget: Rho) -> Scenario:
         update = clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
         return ClientMechanism(budget).release(update, source).value[np.newaxis]
 
-    stddev = math.sqrt(2.0 * CLIP_NORM**2 / float(budget))
-    return Scenario(
-        "client", ClientLevel(), budget, stddev, "opposite updates, far longer than W", _opposite_updates, pipeline
-    )
+    words = "opposite updates, far longer than W"
+    return Scenario("client", ClientLevel(), budget, 2.0 * CLIP_NORM, 1, words, _opposite_updates, pipeline)
 
 
 def _record(budget: Rho) -> Scenario:
@@ -127,9 +136,9 @@ def _record(budget: Rho) -> Scenario:
             ]
         )
 
-    stddev = math.sqrt(2.0 * CLIP_NORM**2 * LOCAL_EPOCHS / (BATCH_SIZE**2 * float(budget)))
+    sensitivity = 2.0 * CLIP_NORM / BATCH_SIZE
     words = f"one record's gradient turned around, {LOCAL_EPOCHS} epochs of {num_batches} batches of {BATCH_SIZE}"
-    return Scenario("record", RecordLevel(), budget, stddev, words, _replaced_record, pipeline)
+    return Scenario("record", RecordLevel(), budget, sensitivity, LOCAL_EPOCHS, words, _replaced_record, pipeline)
 
 
 def _paper(budget: Rho) -> Scenario:
@@ -139,7 +148,7 @@ def _paper(budget: Rho) -> Scenario:
 
     words = f"one of {NUM_RECORDS} records relabelled, {_PAPER_EPOCHS} local epochs, update clipped to W"
     return Scenario(
-        "paper", PaperLevel(), budget, _paper_stddev(budget), words, _relabelled_record, pipeline, _PAPER_REMARK
+        "paper", PaperLevel(), budget, _PAPER_SENSITIVITY, 1, words, _relabelled_record, pipeline, _PAPER_REMARK
     )
 
 
@@ -152,7 +161,7 @@ def _paper_one_step(budget: Rho) -> Scenario:
     words = f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step"
     remark = "The paper's calibration, in the one case it holds for."
     return Scenario(
-        "paper-one-step", PaperLevel(), budget, _paper_stddev(budget), words, _replaced_in_full_batch, pipeline, remark
+        "paper-one-step", PaperLevel(), budget, _PAPER_SENSITIVITY, 1, words, _replaced_in_full_batch, pipeline, remark
     )
 
 
@@ -162,10 +171,6 @@ _SCENARIOS: dict[str, Callable[[Rho], Scenario]] = {
     "paper": _paper,
     "paper-one-step": _paper_one_step,
 }
-
-
-def _paper_stddev(budget: Rho) -> float:
-    return math.sqrt(2.0 * CLIP_NORM**2 / float(budget)) / NUM_RECORDS
 
 
 def _opposite_updates(rng: np.random.Generator, direction: FloatArray) -> Neighbours:

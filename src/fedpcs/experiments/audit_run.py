@@ -128,20 +128,21 @@ def run_audit(
 def audit_scenario(scenario: Scenario, plan: AuditPlan) -> Audit:
     """Audit any pipeline on a scenario's neighbours."""
     claim = Claim(plan.num_rounds * scenario.budget, plan.delta)
-    trials = [_run_trial(scenario, plan, index) for index in range(2 * plan.num_canaries)]
+    source = noise_source(plan.noise, seed=plan.seed)
+    stddev = scenario.noise_stddev(source.units_per_stddev)
+    trials = [_run_trial(scenario, plan, stddev, index) for index in range(2 * plan.num_canaries)]
     scores = np.array([score for score, _ in trials])
     residuals = np.concatenate([kept for _, kept in trials])[:_MOST_RESIDUALS]
     # The attack and the noise share the chance of a false alarm; measuring distances leaves none.
     chance = 0.5 * FALSE_ALARM
-    checks = (_check_distance(scenario, plan), *check_noise_law(residuals, false_alarm=chance))
+    checks = (_check_distance(scenario, plan, stddev), *check_noise_law(residuals, false_alarm=chance))
     result = audit_scores(
         scores[::2], scores[1::2], claim, confidence=plan.confidence, false_alarm=chance, checks=checks
     )
-    source = noise_source(plan.noise, seed=plan.seed)
     return Audit(scenario, plan, source.is_guarantee, result)
 
 
-def _run_trial(scenario: Scenario, plan: AuditPlan, index: int) -> tuple[float, FloatArray]:
+def _run_trial(scenario: Scenario, plan: AuditPlan, stddev: float, index: int) -> tuple[float, FloatArray]:
     """Return a canary's score, and the noise its releases held if it is among those looked at. Even ones are in."""
     rng = _random.generator(plan.seed, "audit-canary", client=index)
     direction = canary_direction(rng, index // 2)
@@ -154,22 +155,22 @@ def _run_trial(scenario: Scenario, plan: AuditPlan, index: int) -> tuple[float, 
         gap = pair.expected_in - pair.expected_out
         product += float(np.vdot(released - 0.5 * (pair.expected_in + pair.expected_out), gap))
         squared_gap += float(np.vdot(gap, gap))
-        residuals.append((released - (pair.expected_in if is_held_in else pair.expected_out)) / scenario.noise_stddev)
+        residuals.append((released - (pair.expected_in if is_held_in else pair.expected_out)) / stddev)
     kept = np.concatenate(residuals) if index < _MOST_RESIDUALS else np.empty((0, NUM_PARAMETERS))
-    return product / (scenario.noise_stddev * math.sqrt(squared_gap)), kept
+    return product / (stddev * math.sqrt(squared_gap)), kept
 
 
-def _check_distance(scenario: Scenario, plan: AuditPlan) -> Check:
+def _check_distance(scenario: Scenario, plan: AuditPlan, stddev: float) -> Check:
     """Measure how far apart neighbours come out without noise; the claim allows √(2ρ) standard deviations."""
     farthest = 0.0
     for index in range(min(plan.num_canaries, _SILENT_CANARIES)):
         rng = _random.generator(plan.seed, "audit-canary", client=index)
         pair = scenario.make_neighbours(rng, canary_direction(rng, index))
         gap = scenario.pipeline(pair.held_in, Silence()) - scenario.pipeline(pair.held_out, Silence())
-        farthest = max(farthest, float(np.linalg.norm(gap)) / scenario.noise_stddev)
+        farthest = max(farthest, float(np.linalg.norm(gap)) / stddev)
     allowed = math.sqrt(2.0 * float(scenario.budget))
     return Check(
         "distance of neighbours",
         farthest <= allowed * _ROUNDING,
-        f"{farthest:.4g} standard deviations of noise apart, allowed {allowed:.4g}",
+        f"{farthest:,.3f} standard deviations of noise apart, allowed {allowed:,.3f}",
     )

@@ -65,8 +65,8 @@ def _scale_check(name: str, mean_squares: FloatArray, num_draws: int, chance: fl
         math.sqrt(float(q) / num_draws) for q in (stats.chi2.ppf(tail, num_draws), stats.chi2.isf(tail, num_draws))
     )
     least, most = math.sqrt(mean_squares.min()), math.sqrt(mean_squares.max())
-    seen = f"{least:.4g}" if mean_squares.size == 1 else f"{least:.4g} to {most:.4g}"
-    return Check(name, low <= least and most <= high, f"{seen} of the σ claimed, allowed {low:.4g} to {high:.4g}")
+    seen = f"{least:.4f}" if mean_squares.size == 1 else f"{least:.4f} to {most:.4f}"
+    return Check(name, low <= least and most <= high, f"{seen} of the σ claimed, allowed {low:.4f} to {high:.4f}")
 
 
 def _correlation_check(name: str, rows: FloatArray, chance: float) -> Check:
