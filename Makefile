@@ -20,8 +20,11 @@ format:  ## Put imports and white space in order
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-bench:  ## Measure the solver: scale, and against a plain loop
+bench:  ## Measure: the solver, accounting, clipping, noise
 	$(PYTHON) benchmarks/solver_scale.py
 	$(PYTHON) benchmarks/response_twin.py
+	$(PYTHON) benchmarks/privacy_accounting.py
+	$(PYTHON) benchmarks/per_sample_clipping.py
+	$(PYTHON) benchmarks/noise_sources.py
 
 .PHONY: help setup check check-all format bench

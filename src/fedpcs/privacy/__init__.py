@@ -1,1 +1,59 @@
-"""Privacy that holds: budgets, conversions, mechanisms, a ledger, an audit."""
+"""Privacy that holds: budgets that add up, noise matched to bounds, a ledger, an audit.
+
+A release goes one way. Its cost is charged before it may leave (`PrivacyLedger.charge`); the client's update is clipped
+and carries its bound (`clip_update`); a mechanism adds the noise that bound and budget call for, and returns the value
+with the event that accounts for it. `private_sgd` does the same at every local step, record by record.
+
+Example:
+    >>> from fedpcs.privacy import ClientMechanism, Rho, clip_update, noise_source, to_epsilon
+    >>> mechanism = ClientMechanism(Rho.of(0.5))
+    >>> release = mechanism.release(clip_update([[3.0, 4.0]], l2_bound=1.0), noise_source("secure"))
+    >>> release.event.level.unit, round(release.noise_stddev, 4)
+    ('client', 2.0)
+    >>> round(to_epsilon(release.event.rho, delta=1e-5, method="exact"), 4)
+    4.3772
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fedpcs.privacy.budget import Rho as Rho
+from fedpcs.privacy.clipping import ClippedMean as ClippedMean
+from fedpcs.privacy.clipping import ClippedUpdate as ClippedUpdate
+from fedpcs.privacy.clipping import clip_rows as clip_rows
+from fedpcs.privacy.clipping import clip_update as clip_update
+from fedpcs.privacy.conversion import EpsilonProfile as EpsilonProfile
+from fedpcs.privacy.conversion import epsilon_profile as epsilon_profile
+from fedpcs.privacy.conversion import to_delta as to_delta
+from fedpcs.privacy.conversion import to_epsilon as to_epsilon
+from fedpcs.privacy.conversion import to_rho as to_rho
+from fedpcs.privacy.events import Batch as Batch
+from fedpcs.privacy.events import Event as Event
+from fedpcs.privacy.events import compose as compose
+from fedpcs.privacy.events import compose_steps as compose_steps
+from fedpcs.privacy.honesty import NoiseClaim as NoiseClaim
+from fedpcs.privacy.honesty import check_noise as check_noise
+from fedpcs.privacy.ledger import PrivacyLedger as PrivacyLedger
+from fedpcs.privacy.ledger import ReleaseKey as ReleaseKey
+from fedpcs.privacy.mechanism import ClientMechanism as ClientMechanism
+from fedpcs.privacy.mechanism import PaperMechanism as PaperMechanism
+from fedpcs.privacy.mechanism import RecordMechanism as RecordMechanism
+from fedpcs.privacy.mechanism import Release as Release
+from fedpcs.privacy.noise import noise_source as noise_source
+
+if TYPE_CHECKING:
+    from fedpcs.privacy.per_sample import per_sample_gradient as per_sample_gradient
+    from fedpcs.privacy.private_sgd import LocalPlan as LocalPlan
+    from fedpcs.privacy.private_sgd import private_sgd as private_sgd
+
+# These need torch, which takes a second to import and which accounting does without.
+_IN_TORCH = {"per_sample_gradient": "per_sample", "LocalPlan": "private_sgd", "private_sgd": "private_sgd"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IN_TORCH:
+        import importlib
+
+        return getattr(importlib.import_module(f"fedpcs.privacy.{_IN_TORCH[name]}"), name)
+    raise AttributeError(f"module 'fedpcs.privacy' has no attribute {name!r}")
