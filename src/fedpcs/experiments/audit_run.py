@@ -26,6 +26,7 @@ from fedpcs.privacy.events import Family
 from fedpcs.privacy.noise import NAMES, noise_source
 from fedpcs.privacy.noise_law import FALSE_ALARM, Check, check_noise_law
 
+DISTANCE_CHECK = "distance of neighbours"
 _LEAST_CANARIES = 10
 # Releases whose noise is looked at: with 1,000 parameters each, an error of 0.4 % in σ shows.
 _MOST_RESIDUALS = 1024
@@ -170,7 +171,7 @@ def _check_distance(scenario: Scenario, plan: AuditPlan, stddev: float) -> Check
         farthest = max(farthest, float(np.linalg.norm(gap)) / stddev)
     allowed = math.sqrt(2.0 * float(scenario.budget))
     return Check(
-        "distance of neighbours",
+        DISTANCE_CHECK,
         farthest <= allowed * _ROUNDING,
         f"{farthest:,.3f} standard deviations of noise apart, allowed {allowed:,.3f}",
     )
