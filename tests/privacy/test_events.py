@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import random
 from fractions import Fraction
 from numbers import Integral
 
@@ -93,16 +92,6 @@ def test_a_training_costs_what_it_costs_the_record_worst_placed_whatever_the_ord
     assert compose_steps(steps) <= compose(each.event for each in steps)
 
 
-@thousand
-@given(trainings, st.integers(0, 2**32))
-def test_no_record_of_a_real_data_set_pays_more_than_the_training(steps, seed):
-    rng = random.Random(seed)
-    bound = compose_steps(steps)
-    for _ in range(10):
-        place = [rng.randrange(4) for _ in range(4)]
-        assert compose(each.event for each in steps if place[each.batch.epoch] == each.batch.index) <= bound
-
-
 def test_batches_share_an_epoch_but_epochs_and_repeats_add_up():
     rho = Rho.of(0.25)
     assert compose_steps([step(rho, 0, index) for index in range(8)]) == rho
@@ -119,9 +108,10 @@ def test_levels_run_from_the_strongest_to_the_unproven():
     assert [level.relation for level in LEVELS] == [Relation.ANY_TWO, Relation.REPLACE_ONE, Relation.REPLACE_ONE]
 
 
-@pytest.mark.parametrize("mixed", [mix for size in (1, 2, 3, 4) for mix in itertools.product(LEVELS, repeat=size)])
-def test_together_levels_hold_only_as_the_weakest_does(mixed):
-    assert weakest(mixed) == max(mixed, key=LEVELS.index)
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_together_levels_hold_only_as_the_weakest_does(count):
+    for mixed in itertools.product(LEVELS, repeat=count):
+        assert weakest(mixed) == max(mixed, key=LEVELS.index)
 
 
 def test_without_levels_there_is_none():
@@ -147,14 +137,14 @@ def test_an_event_cannot_be_changed():
 # Bad numbers
 
 
-@pytest.mark.parametrize("bad", [*NEVER_NUMBERS, *ODD_NUMBERS], ids=repr)
-def test_an_event_takes_no_bare_number_for_its_cost(bad):
-    assert answer(release, "rho", bad) is None
+def test_an_event_takes_no_bare_number_for_its_cost():
+    for bad in (*NEVER_NUMBERS, *ODD_NUMBERS):
+        assert answer(release, "rho", bad) is None
 
 
-@pytest.mark.parametrize("number", [*NEVER_NUMBERS, *ODD_NUMBERS], ids=repr)
-def test_a_batch_is_numbered_by_whole_numbers_only(number):
-    is_number = isinstance(number, Integral) and not isinstance(number, bool) and number >= 0
-    for field, other in (("epoch", "index"), ("index", "epoch")):
-        found = answer(lambda value, field=field, other=other: Batch(**{field: value, other: 0}), field, number)
+@pytest.mark.parametrize(("field", "other"), [("epoch", "index"), ("index", "epoch")])
+def test_a_batch_is_numbered_by_whole_numbers_only(field, other):
+    for number in (*NEVER_NUMBERS, *ODD_NUMBERS):
+        is_number = isinstance(number, Integral) and not isinstance(number, bool) and number >= 0
+        found = answer(lambda value: Batch(**{field: value, other: 0}), field, number)
         assert found == (Batch(**{field: int(number), other: 0}) if is_number else None)

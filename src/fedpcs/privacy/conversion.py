@@ -6,7 +6,8 @@
 - `exact`: the ε of the Gaussian mechanism, valid when every release adds Gaussian noise: together they are one Gaussian
   with μ = √(2ρ), and δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ). Balle and Wang 2018, arXiv 1805.06530, Theorem 8.
 
-exact ≤ tight ≤ standard always. An ε comes out rounded up and a ρ rounded down, by a few parts in 10¹².
+exact ≤ tight ≤ standard always (in floats, up to the last digit where ρ > 10¹⁵). An ε or δ comes out rounded up and a
+ρ rounded down: an ε by a few parts in 10¹², a δ in 10¹¹, a ρ in 10¹⁰.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _EPSILON_SLACK = 1e-12
 _RHO_SLACK = 1e-10
 _LOG_DELTA_SLACK = 1e-11
 _MOST = 1e300
+_LEAST = 1e-300
 _RHO_REMEDY = "A zCDP budget is at least 0; beyond 1e300 nothing is protected."
 _EPSILON_REMEDY = "With ε = 0 nothing may be released; beyond 1e300 nothing is protected."
 _DELTA_REMEDY = "Take it well below one over the number of people, such as 1e-5."
@@ -111,12 +113,12 @@ def to_rho(epsilon: float, delta: float, method: Method = "tight") -> float:
     _validate.choice("method", method, METHODS)
     # standard ≥ tight ≥ exact, so its inverse, in closed form, is where the others' search begins.
     root = target / (math.sqrt(target - log_delta) + math.sqrt(-log_delta))
-    if method == "standard":
-        return _lowered(root * root)
+    low = high = max(_lowered(root * root), _LEAST)
     epsilon_of = _EPSILON_OF[method]
-    low = high = max(_lowered(root * root), 1e-300)
     if not epsilon_of(low, log_delta) <= target:
-        return 0.0  # so small that floats cannot hold it
+        return 0.0  # so small that floats hold it with too few digits
+    if method == "standard":
+        return low
     while epsilon_of(high, log_delta) <= target:
         low, high = high, 2.0 * high
     return _lowered(
@@ -138,13 +140,16 @@ def to_delta(rho: Rho | float, epsilon: float, method: Method = "tight") -> floa
         return 0.0
     if method == "exact":
         mu = math.sqrt(2.0 * budget)
-        log_delta = _gaussian_log_delta(target / mu - 0.5 * mu, mu)
+        # δ falls as x rises: x is lowered by more than its two terms lost. Past x = 39 no float holds δ.
+        x = (1.0 - 1e-15) * (target / mu) - (1.0 + 1e-15) * (0.5 * mu)
+        log_delta = _gaussian_log_delta(min(x, 100.0), mu)
     elif method == "standard":
         excess = max(target - budget, 0.0)
         log_delta = -excess * (excess / (4.0 * budget))
     else:
         log_delta = _tight_log_delta(budget, target)
-    return min(math.exp(min(log_delta + _LOG_DELTA_SLACK, 0.0)), 1.0)
+    # The next float up, so that a δ too small for floats never reads as 0, which would promise pure privacy.
+    return math.nextafter(math.exp(min(log_delta + _LOG_DELTA_SLACK, 0.0)), 1.0)
 
 
 def _standard_epsilon(rho: float, log_delta: float) -> float:
@@ -173,8 +178,10 @@ def _tight_log_delta(rho: float, epsilon: float) -> float:
     def slope(v: float) -> float:
         return (1.0 + 2.0 * math.exp(v)) * rho - epsilon - math.log1p(math.exp(-v))
 
-    u = math.exp(_root(slope, -690.0, math.log((epsilon + 1.0) / rho + 1.0)))
-    return u * ((1.0 + u) * rho - epsilon) - u * math.log1p(1.0 / u) - math.log1p(u)
+    # Any u gives a valid δ, so ends that floats can hold cost nothing but tightness where δ is 0 or 1 to every float.
+    u = math.exp(_root(slope, -690.0, min(math.log(epsilon + 1.0) - math.log(rho) + 1.0, 690.0)))
+    cost = (1.0 + u) * rho
+    return u * (cost - epsilon + 1e-15 * (cost + epsilon)) - u * math.log1p(1.0 / u) - math.log1p(u)
 
 
 def _exact_epsilon(rho: float, log_delta: float) -> float:
@@ -199,8 +206,7 @@ def _gaussian_log_delta(x: float, mu: float) -> float:
     else:  # the difference as an integral of −dM/dx: no cancellation
         slopes = (1.0 - t * _mills(t) for t in (x + mu * node for node in _NODES))
         gap = mu * math.fsum(w * h for w, h in zip(_WEIGHTS, slopes, strict=True))
-    # Beyond x ≈ 10⁷ rounding eats the gap; M(x) alone is above it, the private side.
-    return log_density + math.log(gap if gap > 0.0 else _mills(x))
+    return log_density + math.log(gap)
 
 
 def _mills(x: float) -> float:
@@ -212,7 +218,7 @@ def _root(function: Callable[[float], float], low: float, high: float) -> float:
     at_low, at_high = function(low), function(high)
     if at_low * at_high >= 0.0:
         return low if abs(at_low) <= abs(at_high) else high
-    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-15))
+    return float(brentq(function, low, high, xtol=1e-15, rtol=1e-15, maxiter=2000))
 
 
 def _raised(epsilon: float, magnitude: float) -> float:
