@@ -202,7 +202,9 @@ def _relabelled_record(rng: np.random.Generator, direction: FloatArray) -> Neigh
     features = rng.standard_normal((NUM_RECORDS, NUM_PARAMETERS)) / math.sqrt(NUM_PARAMETERS)
     features[0] = 10.0 * _length(rng) * direction
     labels = rng.choice((-1.0, 1.0), NUM_RECORDS)
-    order = np.stack([rng.permutation(NUM_RECORDS) for _ in range(_PAPER_EPOCHS)]).reshape(-1, BATCH_SIZE)
+    # The outlier is in the first batch: either label then moves the model as far as the other.
+    epochs = [np.arange(NUM_RECORDS), *(rng.permutation(NUM_RECORDS) for _ in range(_PAPER_EPOCHS - 1))]
+    order = np.concatenate(epochs).reshape(-1, BATCH_SIZE)
     worlds = []
     for label in (-1.0, 1.0):  # the update is what training takes away, so label −1 points along the canary
         labels[0] = label

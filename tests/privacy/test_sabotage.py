@@ -1,0 +1,85 @@
+"""An audit that cannot fail shows nothing: six broken pipelines, each found; an honest one, left alone.
+
+The sabotages are those of docs/guarantees/detection_table.py, which prints how often each detector finds each.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "docs" / "guarantees" / "detection_table.py"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("detection_table", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+table = load()
+
+HONEST = "none (honest)"
+# Which of (attack, clip bound, noise law) must find each sabotage every time, and which cannot.
+MUST = {
+    "σ × 0.5": (True, False, True),
+    "clipping skipped": (True, True, True),
+    "noise reused": (False, False, True),
+    "noise before clipping": (True, False, True),
+    "one layer without noise": (None, False, True),
+    "client weight 3 before noise": (True, True, None),
+}
+
+
+def test_every_sabotage_asked_for_is_there():
+    assert set(table.SABOTAGES) == {HONEST, *MUST}
+
+
+@pytest.mark.parametrize("sabotage", MUST)
+def test_every_sabotage_is_found_by_the_detectors_made_for_it(sabotage):
+    found = table.detections(table.audit("client", sabotage, seed=0))
+    assert any(found)
+    for is_found, must in zip(found, MUST[sabotage], strict=True):
+        assert must is None or is_found == must
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_honest_pipeline_is_left_alone(seed):
+    assert not any(table.detections(table.audit("client", HONEST, seed)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sabotage", [HONEST, *MUST])
+def test_every_sabotage_is_found_in_record_mode_too(sabotage):
+    found = np.array([table.detections(table.audit("record", sabotage, seed)) for seed in range(3)])
+    assert found.any(axis=1).tolist() == [sabotage != HONEST] * 3
+
+
+@pytest.mark.slow
+def test_detection_rates_over_twenty_trials():
+    for sabotage, must in MUST.items():
+        each, either = table.detection_rates("client", sabotage, 20)
+        print(sabotage, each, either)
+        assert either == 1.0
+        assert all(rate >= 0.9 for rate, is_needed in zip(each, must, strict=True) if is_needed)
+    assert table.detection_rates("client", HONEST, 20)[1] == 0.0
+
+
+def test_the_script_prints_a_table(monkeypatch, capsys):
+    monkeypatch.setattr(table, "SABOTAGES", {HONEST: table.SABOTAGES[HONEST]})
+    monkeypatch.setattr(table, "NUM_CANARIES", 10)
+    monkeypatch.setattr(sys, "argv", ["detection_table.py", "client", "1"])
+    table.main()
+    assert capsys.readouterr().out.splitlines() == [
+        "| sabotage | attack | clip bound | noise law | any of them |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        "| none (honest) | 0 % | 0 % | 0 % | 0 % |",
+    ]
