@@ -165,7 +165,7 @@ def _recognise_or_create(file: Path, connection: sqlite3.Connection) -> None:
 
 
 def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:
-    # SQLite does not apply its timeout to this switch, which fails while another process looks at the file.
+    # SQLite's timeout does not cover this switch: it fails at once while another process, just making the file, writes.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
