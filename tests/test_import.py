@@ -42,3 +42,8 @@ def test_an_unknown_room_is_an_attribute_error():
 
 def test_dir_lists_the_rooms():
     assert dir(fedpcs) == ["errors", "game", "privacy"]
+
+
+def test_private_sgd_is_the_function_whatever_was_imported_before():
+    code = "import fedpcs.privacy.private_training; from fedpcs.privacy import private_sgd; assert callable(private_sgd)"
+    subprocess.run([sys.executable, "-c", code], check=True)

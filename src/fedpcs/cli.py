@@ -163,14 +163,16 @@ def privacy(
 
 @app.command()
 def audit(
-    mode: Annotated[str, typer.Option(help="client, record, paper or paper-one-step.")] = "client",
+    mode: Annotated[str, typer.Option(help="client, record, record-training, paper or paper-one-step.")] = "client",
     rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,
     canaries: Annotated[int, typer.Option(help="Runs with the canary; as many again go without.")] = 1000,
     noise: Annotated[str, typer.Option(help="secure, exact or fast (seeded, for simulation).")] = "secure",
     delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
     seed: Annotated[int, typer.Option(help="Of canaries and backgrounds; of the noise too if it is fast.")] = 0,
     rounds: Annotated[int, typer.Option(help="Rounds each canary takes part in; ρ adds up.")] = 1,
-    figure: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here.")] = None,
+    figure: Annotated[Path, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here.")] = Path(
+        "fedpcs-audit.png"
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Try to break a privacy mode's claim with canaries, and print lower bounds on its ε.
@@ -181,9 +183,9 @@ def audit(
     """
     from rich.console import Console
 
-    from fedpcs.experiments import audit_report, audit_run
+    from fedpcs.experiments import audit_figure, audit_report, audit_run, figure_style
 
-    if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
+    if figure.is_dir() or not figure.parent.is_dir():
         raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
     talk = Console(stderr=True)
     with talk.status("Running canaries …"):
@@ -194,11 +196,8 @@ def audit(
         print(json.dumps(audit_report.audit_object(found)))
     else:
         audit_report.print_audit(found, Console())
-    if figure is not None:
-        from fedpcs.experiments import audit_figure, figure_style
-
-        figure_style.save(audit_figure.roc_figure(found), figure)
-        talk.print(f"wrote {figure}")
+    figure_style.save(audit_figure.roc_figure(found), figure)
+    talk.print(f"wrote {figure}")
     if found.result.is_contradicted:
         raise typer.Exit(7)
 

@@ -4,6 +4,7 @@ Neighbours are the worst the mode's claim speaks of, and far longer than the cli
 clip gives itself away. Each canary has a direction of its own within one layer, or across all, and its own background,
 known to the auditor. The model has layers of several shapes, one of them without dimensions.
 
+`record` audits the mechanism step by step, `record-training` the update that a whole private training releases.
 `paper` is audited as it would be used: a client trains for several epochs, and its whole update is clipped. One
 relabelled record then turns the update around, 2W apart where the claim counts on 2W/|D|. `paper-one-step` is the case
 the claim holds for: one full-batch step over gradients that are clipped record by record.
@@ -28,7 +29,7 @@ from fedpcs.privacy.events import Batch, ClientLevel, Level, PaperLevel, RecordL
 from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
 
-AUDIT_MODES = ("client", "record", "paper", "paper-one-step")
+AUDIT_MODES = ("client", "record", "record-training", "paper", "paper-one-step")
 LAYERS: tuple[tuple[int, ...], ...] = ((25, 24), (24,), (24, 15), (15,), ())
 _SIZES = tuple(math.prod(shape) for shape in LAYERS)
 LAYER_ENDS = tuple(int(end) for end in np.cumsum(_SIZES))
@@ -161,13 +162,20 @@ def _paper_one_step(budget: Rho) -> Scenario:
     words = f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step"
     remark = "The paper's calibration, in the one case it holds for."
     return Scenario(
-        "paper-one-step", PaperLevel(), budget, _PAPER_SENSITIVITY, 1, words, _replaced_in_full_batch, pipeline, remark
+        "paper-one-step", PaperLevel(), budget, _PAPER_SENSITIVITY, 1, words, replaced_in_full_batch, pipeline, remark
     )
+
+
+def _record_training(budget: Rho) -> Scenario:
+    from fedpcs.experiments import audit_training  # brings torch
+
+    return audit_training.record_training(budget)
 
 
 _SCENARIOS: dict[str, Callable[[Rho], Scenario]] = {
     "client": _client,
     "record": _record,
+    "record-training": _record_training,
     "paper": _paper,
     "paper-one-step": _paper_one_step,
 }
@@ -189,7 +197,8 @@ def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Neighbo
     return _neighbours(*worlds)
 
 
-def _replaced_in_full_batch(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+def replaced_in_full_batch(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+    """Return one batch of all records, in which the canary's row is turned around."""
     gradients = _background(rng)[np.newaxis]
     canary = np.zeros_like(gradients)
     canary[0, int(rng.integers(NUM_RECORDS))] = _length(rng) * direction

@@ -44,11 +44,11 @@ from fedpcs.privacy.noise import noise_source as noise_source
 
 if TYPE_CHECKING:
     from fedpcs.privacy.per_sample import per_sample_gradient as per_sample_gradient
-    from fedpcs.privacy.private_sgd import LocalPlan as LocalPlan
-    from fedpcs.privacy.private_sgd import private_sgd as private_sgd
+    from fedpcs.privacy.private_training import LocalPlan as LocalPlan
+    from fedpcs.privacy.private_training import private_sgd as private_sgd
 
 # These need torch, which takes a second to import and which accounting does without.
-_IN_TORCH = {"per_sample_gradient": "per_sample", "LocalPlan": "private_sgd", "private_sgd": "private_sgd"}
+_IN_TORCH = {"per_sample_gradient": "per_sample", "LocalPlan": "private_training", "private_sgd": "private_training"}
 
 
 def __getattr__(name: str) -> Any:

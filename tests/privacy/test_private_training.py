@@ -16,7 +16,7 @@ from fedpcs.privacy.events import compose_steps
 from fedpcs.privacy.honesty import NoiseClaim, check_noise
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import FastNoise, SecureNoise
-from fedpcs.privacy.private_sgd import LocalPlan, PrivateUpdate, disjoint_batches, private_sgd
+from fedpcs.privacy.private_training import LocalPlan, PrivateUpdate, disjoint_batches, private_sgd
 
 
 def softmax_regression() -> nn.Module:
