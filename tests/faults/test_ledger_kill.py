@@ -34,9 +34,8 @@ class Workers:
 @pytest.fixture(scope="module")
 def workers():
     script = Path(__file__).with_name("ledger_worker.py")
-    with subprocess.Popen(
-        [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, str(script)], **pipes) as process:
         yield Workers(process)
         process.stdin.close()
         assert process.wait(timeout=60) == 0
