@@ -7,7 +7,7 @@
   with μ = √(2ρ), and δ(ε) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ). Balle and Wang 2018, arXiv 1805.06530, Theorem 8.
 
 exact ≤ tight ≤ standard always (in floats, up to the last digit where ρ > 10¹⁵). An ε or δ comes out rounded up and a
-ρ rounded down: an ε by a few parts in 10¹², a δ in 10¹¹, a ρ in 10¹⁰.
+ρ rounded down: an ε by a few parts in 10¹² or what 10⁻¹¹ of δ is worth, a δ by parts in 10¹¹, a ρ in 10¹⁰.
 """
 
 from __future__ import annotations
