@@ -189,7 +189,7 @@ def check_spends_all_and_no_more(sensitivity, budget, num_parameters, units):
         assert exact * (1 - 1e-11) <= spent <= exact
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     sensitivity=st.floats(1e-6, 1e6),
     nanos=st.integers(1, 10**11),
@@ -200,7 +200,7 @@ def test_noise_pays_for_its_grid_and_for_nothing_else(sensitivity, nanos, num_pa
     check_spends_all_and_no_more(sensitivity, Rho(nanos), num_parameters, units)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(limit=st.integers(1, 1000), above=st.integers(1, 10**4))
 def test_a_budget_that_the_grid_all_but_uses_up_is_not_passed_by_an_ulp(limit, above):
     """32 parameters on a grid of 4 units cost ρ = 1 for the grid alone: here the two square roots cancel."""
@@ -213,7 +213,7 @@ def spent_on(one, other, stddev, units):
     return sum(int(a - b) ** 2 for a, b in zip(*steps, strict=True)) / (2 * units**2)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     pair=st.integers(1, 6).flatmap(
         lambda size: st.tuples(*[st.lists(st.floats(-10, 10), min_size=size, max_size=size)] * 2)
@@ -245,7 +245,7 @@ def test_the_worst_neighbours_after_rounding_spend_the_whole_budget(num_paramete
     assert 0.998 * float(budget) < spent_on(one, other, stddev, units) <= float(budget)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     rows=st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=2, max_size=6),
     rho=st.floats(0.5, 50.0),
