@@ -35,7 +35,7 @@ def record_training(budget: Rho) -> Scenario:
     """Return private training on full batches, and neighbours that differ in one record."""
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        records = torch.tensor(raw[0], dtype=torch.float32)
+        records = torch.tensor(raw[0])
         update = private_sgd(
             _linear_model(),
             _output,
@@ -62,7 +62,7 @@ def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Neighbo
 
 
 def _linear_model() -> nn.Module:
-    model = nn.Sequential(nn.Flatten(), nn.Linear(NUM_PARAMETERS, 1, bias=False))
+    model = nn.Sequential(nn.Flatten(), nn.Linear(NUM_PARAMETERS, 1, bias=False, dtype=torch.float64))
     with torch.no_grad():
         next(model.parameters()).zero_()
     return model
