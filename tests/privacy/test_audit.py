@@ -214,11 +214,22 @@ def test_the_curve_is_what_counting_gives():
     np.testing.assert_allclose(roc_curve(held_in, held_out).T, expected)
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.01, 0.05, 0.5])
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.013, 0.05, 0.5])
 def test_the_rate_of_false_alarms_is_kept(rate):
     held_in, held_out = (np.round(scores, 1) for scores in gaussian_scores(1.0, 200, 0))
     thresholds = [t for t in (*held_out, math.inf) if (held_out > t).mean() <= rate]
     assert true_positive_rate(held_in, held_out, rate) == max((held_in > t).mean() for t in thresholds)
+
+
+def test_a_score_at_the_threshold_is_a_guess_of_out():
+    claim = claim_of(0.5)
+    assert (
+        lower_bounds(np.ones(50), np.zeros(50), claim).gaussian
+        == lower_bounds(np.ones(50), -np.ones(50), claim).ceiling
+    )
+    assert lower_bounds(np.zeros(50), -np.ones(50), claim).gaussian == 0.0
+    moved = lower_bounds(np.full(50, 3.0), np.full(50, 2.0), claim, threshold=2.5)
+    assert moved.gaussian == moved.ceiling
 
 
 def test_scores_are_left_as_they_were():
