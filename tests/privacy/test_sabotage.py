@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+
+from fedpcs.experiments.audit_canaries import make_scenario
+from fedpcs.experiments.audit_run import AuditPlan, Silence, audit_scenario
+from fedpcs.privacy.budget import Rho
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "guarantees" / "detection_table.py"
 
@@ -54,6 +59,25 @@ def test_every_sabotage_is_found_by_the_detectors_made_for_it(sabotage):
 @pytest.mark.parametrize("seed", range(3))
 def test_an_honest_pipeline_is_left_alone(seed):
     assert not any(table.detections(table.audit("client", HONEST, seed)))
+
+
+def test_noise_used_again_in_the_next_round_is_seen_by_its_correlation_alone():
+    """A client that seeds its noise without the round: each release is noisy, and their difference is not."""
+    scenario = make_scenario("client", Rho.of(1.0))
+    drawn: list[np.ndarray] = []
+
+    def same_in_both_rounds(raw, source):
+        if isinstance(source, Silence):
+            return scenario.pipeline(raw, source)
+        drawn.append(drawn[-1] if len(drawn) % 2 else table.noise_alone(scenario.pipeline, raw, source))
+        return table.without_noise(scenario.pipeline, raw) + drawn[-1]
+
+    found = audit_scenario(
+        replace(scenario, pipeline=same_in_both_rounds), AuditPlan(100, noise="fast", num_rounds=2)
+    ).result
+    assert [check.name for check in found.checks if not check.is_passed] == ["noise across releases"]
+    assert not found.is_attack_contradicting
+    assert found.is_contradicted
 
 
 @pytest.mark.slow

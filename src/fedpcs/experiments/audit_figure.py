@@ -43,7 +43,6 @@ def roc_figure(audit: Audit) -> Figure:
     plain.set_ylabel("held-in canaries found", color=style.INK)
     fine.xaxis.set_minor_formatter(NullFormatter())
     _label_curves(plain)
-    _label_region(fine, audit.result.claim, least)
     return figure
 
 
@@ -68,8 +67,9 @@ def _title(audit: Audit) -> str:
     if result.is_attack_contradicting:
         return f"The attack shows ε{_NBSP}≥{_NBSP}{shown}; mode {audit.scenario.mode} claims {claimed}: contradicted"
     if result.is_contradicted:
-        failed = ", ".join(check.name for check in result.checks if not check.is_passed)
-        return f"The attack stays within the ε{_NBSP}={_NBSP}{claimed} claimed, but the pipeline fails in {failed}"
+        failed = [check.name for check in result.checks if not check.is_passed]
+        more = "" if len(failed) == 1 else f" and {len(failed) - 1} more"
+        return f"The attack stays within the ε{_NBSP}={_NBSP}{claimed} claimed, but a check fails: {failed[0]}{more}"
     is_above = result.bounds.gaussian > result.claim.epsilon
     verdict = "above it, but within chance" if is_above else "not contradicted"
     return f"The attack shows ε{_NBSP}≥{_NBSP}{shown}; mode {audit.scenario.mode} claims {claimed}: {verdict}"
@@ -96,7 +96,7 @@ def _epsilon(value: float) -> str:
 def _draw_curves(axes: Axes, audit: Audit, rates: FloatArray) -> None:
     result = audit.result
     allowed = result.claim.true_positive_rate(rates)
-    axes.fill_between(rates, allowed, 1.0, color=style.VERMILION, alpha=0.10, lw=0)
+    axes.fill_between(rates, allowed, 1.0, color=style.VERMILION, alpha=0.10, lw=0, label="impossible if it is kept")
     band = f"95{_NBSP}% of attacks if it is just kept"
     axes.fill_between(*claim_band(result.claim, result.num_canaries), color=style.GREY, alpha=0.30, lw=0, label=band)
     axes.plot(rates, rates, color=style.PALE, linewidth=1.0)
@@ -116,13 +116,6 @@ def _label_curves(axes: Axes) -> None:
         fontsize=8.5,
         handlelength=1.6,
         borderaxespad=0.2,
-        labelcolor=[style.BLUE, style.INK, style.GREY],
+        labelcolor=[style.BLUE, style.INK, style.GREY, style.VERMILION],
     )
     axes.annotate("guessing", (0.66, 0.66), xytext=(7, -9), textcoords="offset points", fontsize=8.5, color=style.GREY)
-
-
-def _label_region(axes: Axes, claim: Claim, least: float) -> None:
-    # Only where the region leaves room for words.
-    if claim.true_positive_rate(least**0.45) < 0.68:
-        words = "shaded: where no attack gets\nif the claim is kept"
-        axes.text(0.03, 0.86, words, transform=axes.transAxes, va="top", fontsize=9, color=style.VERMILION)
