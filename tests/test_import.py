@@ -45,5 +45,7 @@ def test_dir_lists_the_rooms():
 
 
 def test_private_sgd_is_the_function_whatever_was_imported_before():
-    code = "import fedpcs.privacy.private_training; from fedpcs.privacy import private_sgd; assert callable(private_sgd)"
+    code = (
+        "import fedpcs.privacy.private_training; from fedpcs.privacy import private_sgd; assert callable(private_sgd)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -31,8 +31,9 @@ def generator(seed: int, purpose: str, round_index: int = 0, client: int = 0) ->
     words = [
         _validate.integer("seed", seed, low=0),
         int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:16], "big"),
-        _validate.integer("round_index", round_index, low=0),
-        _validate.integer("client", client, low=0),
+        _validate.integer("round_index", round_index, low=0, high=2**32 - 1),
+        _validate.integer("client", client, low=0, high=2**32 - 1),
     ]
-    # SeedSequence hashes the four integers; Philox is counter-based, so streams are cheap to open.
+    # One 32-bit word each for round and client, so that no two can be confused; SeedSequence hashes them all.
+    # Philox is counter-based, so streams are cheap to open.
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))

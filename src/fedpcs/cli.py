@@ -196,10 +196,12 @@ def audit(
         print(json.dumps(audit_report.audit_object(found)))
     else:
         audit_report.print_audit(found, Console())
-    figure_style.save(audit_figure.roc_figure(found), figure)
-    talk.print(f"wrote {figure}")
-    if found.result.is_contradicted:
-        raise typer.Exit(7)
+    try:
+        figure_style.save(audit_figure.roc_figure(found), figure)
+        talk.print(f"wrote {figure}")
+    finally:  # a picture that cannot be written must not hide the verdict
+        if found.result.is_contradicted:
+            raise typer.Exit(7)
 
 
 def _make_folder(folder: Path) -> None:

@@ -27,7 +27,15 @@ from fedpcs.experiments.audit_canaries import (
     canary_direction,
     make_scenario,
 )
-from fedpcs.experiments.audit_run import DISTANCE_CHECK, Audit, AuditPlan, Silence, audit_scenario, run_audit
+from fedpcs.experiments.audit_run import (
+    DISTANCE_CHECK,
+    Audit,
+    AuditPlan,
+    Silence,
+    _run_trial,
+    audit_scenario,
+    run_audit,
+)
 from fedpcs.privacy.budget import Rho
 
 SOUND_MODES = ("client", "record", "paper-one-step")
@@ -145,6 +153,15 @@ def test_canaries_take_turns_through_the_layers_and_never_share_a_direction():
     # All but the layer of a single parameter, where two directions cannot differ but in sign.
     several = [k for k in range(12) if k % 6 != 4]
     assert np.abs(np.triu(directions[several] @ directions[several].T, 1)).max() < 0.9
+
+
+def test_scores_are_standard_normals_around_half_the_distance():
+    """ρ = 2, so μ = 2; 300 scores on either side, five standard errors."""
+    scenario, plan = make_scenario("client", Rho.of(2.0)), AuditPlan(noise="fast")
+    scores = np.array([_run_trial(scenario, plan, scenario.noise_stddev(None), index)[0] for index in range(600)])
+    for side, centre in ((scores[::2], 1.0), (scores[1::2], -1.0)):
+        assert side.mean() == pytest.approx(centre, abs=5.0 / math.sqrt(300.0))
+        assert side.std() == pytest.approx(1.0, abs=5.0 / math.sqrt(600.0))
 
 
 def test_seeded_audits_can_be_repeated_and_other_seeds_differ():

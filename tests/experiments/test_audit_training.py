@@ -43,7 +43,7 @@ def test_gradients_that_are_not_clipped_contradict_the_claim(monkeypatch: pytest
     assert audited().is_attack_contradicting
 
 
-def test_a_record_used_twice_an_epoch_contradicts_the_claim(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_used_twice_an_epoch_is_noticed_before_anything_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     def twice(*arguments):
         for batch in batches(*arguments):
             yield batch
@@ -51,4 +51,5 @@ def test_a_record_used_twice_an_epoch_contradicts_the_claim(monkeypatch: pytest.
 
     batches = private_training.disjoint_batches
     monkeypatch.setattr(private_training, "disjoint_batches", twice)
-    assert audited().is_contradicted
+    with pytest.raises(AssertionError):
+        audited()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho, total
+from fedpcs.privacy.conversion import to_epsilon, to_rho
 
 # What every numeric argument of `privacy` is handed: the first never are a number of use, the second may be.
 NEVER_NUMBERS = (
@@ -187,3 +188,8 @@ def test_only_whole_numbers_count():
         assert answer(Rho, "nanos", odd) == (None if whole is None else Rho(whole))
         assert answer(lambda value: Rho(7) * value, "count", odd) == (None if whole is None else Rho(7 * whole))
         assert answer(lambda value: Rho(7) // value, "parts", odd) == (Rho(7 // whole) if whole else None)
+
+
+@given(st.floats(1e-6, 20.0))
+def test_a_budget_made_from_an_epsilon_does_not_exceed_it(epsilon: float) -> None:
+    assert to_epsilon(Rho.at_most(to_rho(epsilon, 1e-5)), 1e-5) <= epsilon

@@ -15,9 +15,10 @@ from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate, bounded_mean, cl
 from fedpcs.privacy.discrete import discrete_gaussian
 from fedpcs.privacy.events import Batch, Family, Relation, compose_steps
 from fedpcs.privacy.honesty import NoiseClaim, check_noise
-from fedpcs.privacy.mechanism import MODES, ClientMechanism, PaperMechanism, RecordMechanism, noise_stddev
+from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism, noise_stddev
 from fedpcs.privacy.noise import GRID_PER_STDDEV, ExactNoise, FastNoise, NoiseSource, SecureNoise, noise_source
 
+MODES = ("paper", "client", "record")
 RHO = Rho.of(0.5)
 UPDATE = clip_update([[0.3, 0.4]], 1.0)
 MEAN = clip_rows([[0.3, 0.4], [0.0, 0.1]], 1.0)

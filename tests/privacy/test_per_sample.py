@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_clipping_bites_in_that_comparison() -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("mcmahan", ("7", "9")), ("tanh", ("7", "9")), ("tied", ()), ("sequence", ("head",))],
+    [("mcmahan", ("7", "9")), ("tanh", ("7", "9")), ("tied", ("head",)), ("sequence", ("head",))],
 )
 def test_the_short_cut_is_taken_exactly_where_it_holds(name: str, expected: tuple[str, ...]) -> None:
     inputs, targets = records(2)
@@ -253,3 +254,109 @@ def test_a_bad_bound_is_named(bound: object) -> None:
     gradient = per_sample_gradient(made("tanh"), cross_entropy, *records(2))
     with pytest.raises(InvalidInput, match="l2_bound"):
         gradient.clipped_mean(*records(2), bound)  # type: ignore[arg-type]
+
+
+class TiedDecoder(nn.Module):
+    """Uses a dense weight again in a branch that an empty record leaves dead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encode = nn.Linear(784, 16)
+        self.head = nn.Linear(784, 10)
+        with torch.no_grad():
+            self.encode.bias.fill_(-0.01)
+
+    def forward(self, images: Tensor) -> Tensor:
+        code = torch.relu(self.encode(images.flatten(1)))
+        return self.head(nn.functional.linear(code, self.encode.weight.T))
+
+
+class RunningMean(nn.Module):
+    """Keeps a mean of what it has seen, by assignment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(1, 784))
+        self.head = nn.Linear(784, 10)
+
+    def forward(self, images: Tensor) -> Tensor:
+        rows = images.flatten(1)
+        shifted = rows - self.mean
+        self.mean = 0.5 * self.mean + 0.5 * rows.detach()
+        return self.head(shifted)
+
+
+class FirstCallDecides(nn.Module):
+    """Sets its scale by the first batch it meets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.head = nn.Linear(784, 10)
+        self.is_set = False
+
+    def forward(self, images: Tensor) -> Tensor:
+        if not self.is_set:
+            self.scale.data = images.detach().std().reshape(1)
+            self.is_set = True
+        return self.head(self.scale * images.flatten(1))
+
+
+@pytest.mark.parametrize("kind", [TiedDecoder, RunningMean])
+@pytest.mark.parametrize("factor", [0.0, 1e6, float("nan")])
+def test_no_record_decides_how_others_are_differentiated(kind: type[nn.Module], factor: float) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = kind()
+    inputs, targets = records(64)
+    other = inputs.clone()
+    other[0] = factor * other[0]
+    means = []
+    for data in (inputs, other):
+        gradient = per_sample_gradient(model, cross_entropy, data, targets)
+        gradient.clipped_mean(data, targets, 0.1)
+        means.append(gradient.clipped_mean(data, targets, 0.1))
+    moved = float(np.linalg.norm(means[0].value - means[1].value))
+    assert moved <= means[0].sensitivity(Relation.REPLACE_ONE) * (1.0 + 1e-6)
+
+
+def test_a_model_that_sets_itself_up_on_its_first_batch_never_meets_a_record_in_the_trial() -> None:
+    model = FirstCallDecides()
+    inputs, targets = records(4)
+    with contextlib.suppress(InvalidInput):
+        per_sample_gradient(model, cross_entropy, 1e6 * inputs, targets)
+    assert float(model.scale.detach()) == 1.0
+    assert not model.is_set
+
+
+def test_a_penalty_on_the_weights_in_the_loss_is_refused_not_forgotten() -> None:
+    model = made("tanh")
+
+    def penalised(prediction: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(prediction, target) + model[7].weight.square().sum()
+
+    with pytest.raises(InvalidInput, match="a penalty in the loss is not seen"):
+        per_sample_gradient(model, penalised, *records(3))
+
+
+def test_a_layer_called_by_keyword_and_an_in_place_layer_are_right() -> None:
+    class ByKeyword(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.ReLU(inplace=True)
+            self.head = nn.Linear(784, 10)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.head(input=self.first(images).flatten(1))
+
+    model = ByKeyword()
+    inputs, targets = records(5)
+    before = inputs.clone()
+    found = ours(model, inputs, targets, 0.3).value
+    assert torch.equal(inputs, before)
+    assert np.abs(found - looped(model, inputs.clone(), targets, 0.3)).max() <= 1e-5
+
+
+def test_a_model_that_cannot_run_alone_is_named() -> None:
+    with pytest.raises(InvalidInput, match="Sequential cannot be differentiated one record at a time"):
+        per_sample_gradient(nn.Sequential(nn.Flatten(), nn.Linear(3, 10)), cross_entropy, *records(2))

@@ -127,9 +127,9 @@ def _client(budget: Rho) -> Scenario:
 
 def _record(budget: Rho) -> Scenario:
     num_batches = NUM_RECORDS // BATCH_SIZE
+    mechanism = RecordMechanism(budget, LOCAL_EPOCHS)
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        mechanism = RecordMechanism(budget, LOCAL_EPOCHS)
         return np.stack(
             [
                 mechanism.release(clip_rows(rows, CLIP_NORM), source, Batch(*divmod(step, num_batches))).value

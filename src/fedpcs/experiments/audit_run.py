@@ -128,8 +128,8 @@ def run_audit(
 
 def audit_scenario(scenario: Scenario, plan: AuditPlan) -> Audit:
     """Audit any pipeline on a scenario's neighbours."""
-    claim = Claim(plan.num_rounds * scenario.budget, plan.delta)
     source = noise_source(plan.noise, seed=plan.seed)
+    claim = Claim(plan.num_rounds * scenario.budget, plan.delta, source.family)
     stddev = scenario.noise_stddev(source.units_per_stddev)
     trials = [_run_trial(scenario, plan, stddev, index) for index in range(2 * plan.num_canaries)]
     scores = np.array([score for score, _ in trials])

@@ -33,6 +33,7 @@ from fedpcs.privacy.private_training import LocalPlan, private_sgd
 
 def record_training(budget: Rho) -> Scenario:
     """Return private training on full batches, and neighbours that differ in one record."""
+    mechanism = RecordMechanism(budget, LOCAL_EPOCHS)
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
         records = torch.tensor(raw[0])
@@ -41,7 +42,7 @@ def record_training(budget: Rho) -> Scenario:
             _output,
             (records, torch.zeros(len(records))),
             plan=LocalPlan(clip_norm=CLIP_NORM, learning_rate=1.0),
-            mechanism=RecordMechanism(budget, LOCAL_EPOCHS),
+            mechanism=mechanism,
             source=source,
             order=_random.generator(0, "audit-order"),  # a full batch has no order
         )

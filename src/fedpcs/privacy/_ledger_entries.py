@@ -82,7 +82,7 @@ class Spent:
     num_releases: int
 
     def epsilon(self, delta: float) -> float:
-        """Return the ε that holds with this δ: exact if all noise was Gaussian, tight otherwise."""
+        """Return the ε these charges come to at this δ: exact if all noise was Gaussian, tight otherwise."""
         # Imported here because it brings SciPy, which a client that only charges need not wait for.
         from fedpcs.privacy.conversion import to_epsilon
 

@@ -33,6 +33,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
+from fedpcs.privacy.events import Family
 from fedpcs.privacy.noise_law import FALSE_ALARM, Check, checked_false_alarm
 
 FALSE_POSITIVE_RATES = (0.01, 0.001)
@@ -49,10 +50,12 @@ class Claim:
     Attributes:
         rho: zCDP budget of all releases an auditor sees.
         delta: The δ at which ε is quoted.
+        family: Law of the noise: discrete Gaussian noise is quoted at the tight ε.
     """
 
     rho: Rho
     delta: float
+    family: Family = Family.GAUSSIAN
 
     def __post_init__(self) -> None:
         if not isinstance(self.rho, Rho):
@@ -61,8 +64,8 @@ class Claim:
 
     @property
     def epsilon(self) -> float:
-        """The ε of Gaussian noise, exact."""
-        return to_epsilon(self.rho, self.delta, "exact")
+        """The ε that this noise is quoted at."""
+        return to_epsilon(self.rho, self.delta, "exact" if self.family is Family.GAUSSIAN else "tight")
 
     @property
     def distance(self) -> float:

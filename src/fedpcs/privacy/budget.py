@@ -52,13 +52,17 @@ class Rho:
         Raises:
             InvalidInput: Not a number, negative, NaN, or beyond 9.2e9.
         """
-        if isinstance(value, Rho):
-            return value
-        highest = MOST_NANOS // NANOS_PER_UNIT
-        number = _validate.number("rho", value, low=0.0, high=highest, remedy="A zCDP budget is at least 0.")
-        # repr is the shortest decimal that reads back as the same float: the number the caller wrote.
-        exact = value if isinstance(value, int | Fraction) else Fraction(repr(number))
-        return cls(math.ceil(exact * NANOS_PER_UNIT))
+        return value if isinstance(value, Rho) else cls(math.ceil(_billionths(value)))
+
+    @classmethod
+    def at_most(cls, value: Any) -> Rho:
+        """Return the largest budget that is not above a number: for limits, and for the ρ that an ε allows.
+
+        Example:
+            >>> Rho.at_most(1 / 3).nanos, Rho.of(1 / 3).nanos
+            (333333333, 333333334)
+        """
+        return value if isinstance(value, Rho) else cls(math.floor(_billionths(value)))
 
     def __float__(self) -> float:
         """Return the float nearest to ρ; conversions add far more than its half ulp on the private side."""
@@ -87,6 +91,14 @@ class Rho:
 
     def __str__(self) -> str:
         return f"ρ = {float(self):.10g}"
+
+
+def _billionths(value: Any) -> Fraction:
+    highest = MOST_NANOS // NANOS_PER_UNIT
+    number = _validate.number("rho", value, low=0.0, high=highest, remedy="A zCDP budget is at least 0.")
+    # repr is the shortest decimal that reads back as the same float: the number the caller wrote.
+    exact = Fraction(value) if isinstance(value, int | Fraction) else Fraction(repr(number))
+    return max(exact, Fraction(0)) * NANOS_PER_UNIT
 
 
 def total(budgets: Iterable[Rho]) -> Rho:

@@ -48,6 +48,7 @@ class ClippedUpdate:
     def __post_init__(self) -> None:
         _validate.integer("num_zeroed", self.num_zeroed, low=0)
         _check_bound(self.value, self.l2_bound)
+        object.__setattr__(self, "value", _sealed(self.value))
 
     @property
     def sensitivity(self) -> float:
@@ -75,6 +76,7 @@ class ClippedMean:
         num_records = _checked_count(self.num_records)
         _validate.integer("num_zeroed", self.num_zeroed, low=0)
         _check_bound(self.value, self.l2_bound, num_additions=num_records)
+        object.__setattr__(self, "value", _sealed(self.value))
 
     def sensitivity(self, relation: Relation) -> float:
         """How far apart the means of two neighbouring batches can be; adding a record leaves the divisor alone."""
@@ -85,7 +87,9 @@ class ClippedMean:
             return one_record
         if relation is Relation.REPLACE_ONE:
             return 2.0 * one_record
-        return 2.0 * self.l2_bound
+        if relation is Relation.ANY_TWO:
+            return 2.0 * self.l2_bound
+        raise InvalidInput(f"relation must be a Relation, got {relation!r}.")
 
 
 def clip_update(arrays: Sequence[ArrayLike], l2_bound: float) -> ClippedUpdate:
@@ -101,6 +105,8 @@ def clip_update(arrays: Sequence[ArrayLike], l2_bound: float) -> ClippedUpdate:
         [0.6, 0.8]
     """
     bound = _checked_bound(l2_bound)
+    if not isinstance(arrays, Sequence):
+        raise InvalidInput(f"arrays must be a list, one for each parameter, got {type(arrays).__name__}.")
     parts = [_as_float64(array).ravel() for array in arrays]
     flat = np.concatenate(parts) if parts else np.empty(0)
     if flat.size == 0:
@@ -160,7 +166,10 @@ def _norms(rows: FloatArray) -> FloatArray:
 
 
 def _as_float64(array: ArrayLike) -> FloatArray:
-    raw = np.asarray(array)
+    try:
+        raw = np.asarray(array)
+    except (RuntimeError, TypeError, ValueError) as error:  # ragged, or a tensor that requires gradients
+        raise InvalidInput(f"values to clip must be arrays of real numbers: {error}") from error
     if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
         raise InvalidInput(f"values to clip must be real numbers, got dtype {raw.dtype}. Convert them first.")
     return raw.astype(np.float64, order="C")
@@ -193,6 +202,11 @@ def _check_bound(value: FloatArray, l2_bound: float, num_additions: int = 0) -> 
             f"value must have a norm of at most l2_bound = {bound!r}, got {norm!r}. Make it with clip_update or "
             "clip_rows."
         )
+
+
+def _sealed(value: FloatArray) -> FloatArray:
+    """Return a copy that nobody can make writeable again, so that a bound once checked holds for good."""
+    return np.frombuffer(value.tobytes(), dtype=np.float64)
 
 
 def _frozen(value: FloatArray) -> FloatArray:

@@ -99,6 +99,8 @@ def to_epsilon(rho: Rho | float, delta: float, method: Method = "tight") -> floa
 def to_rho(epsilon: float, delta: float, method: Method = "tight") -> float:
     """Return a ρ whose (ε, δ) does not exceed the one given: the inverse of `to_epsilon`, rounded down.
 
+    Spend it as `Rho.at_most(rho)`, which rounds down too.
+
     Raises:
         InvalidInput: An argument is NaN, out of range or not a number; ε = 0 would allow no release.
 

@@ -22,6 +22,9 @@ from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho, total
 
+# Sources whose noise nobody can repeat and no low-order bit can leak through.
+NOISE_WITH_GUARANTEE = ("secure", "exact")
+
 
 class Relation(StrEnum):
     """Which two data sets of a client must look alike."""
@@ -96,6 +99,14 @@ class Event(Generic[LevelT]):
     def __post_init__(self) -> None:
         if not isinstance(self.rho, Rho):
             raise InvalidInput(f"rho must be a Rho, got {self.rho!r}. Read a number as a budget with Rho.of.")
+        if self.level not in LEVELS:
+            raise InvalidInput(f"level must be one of {[level.name for level in LEVELS]}, got {self.level!r}.")
+        if not isinstance(self.noise, str):
+            raise InvalidInput(f"noise must be the name of a source, got {self.noise!r}.")
+        if not isinstance(self.family, Family):
+            raise InvalidInput(f"family must be a Family, got {self.family!r}.")
+        if not isinstance(self.is_replayable, bool):
+            raise InvalidInput(f"is_replayable must be True or False, got {self.is_replayable!r}.")
 
     @property
     def promise(self) -> str:
@@ -107,8 +118,8 @@ class Event(Generic[LevelT]):
         """
         if not self.level.is_proven:
             return "the paper's calibration; not a proven guarantee for more than one local step"
-        if self.is_replayable:
-            return f"simulation with seeded noise ({self.noise}): no guarantee"
+        if self.is_replayable or self.noise not in NOISE_WITH_GUARANTEE:
+            return f"simulation (noise {self.noise}): no guarantee"
         return f"guarantee holds: {self.rho} for {self.level.relation} of a client (noise {self.noise})"
 
 

@@ -43,6 +43,8 @@ class NoiseClaim:
     def __post_init__(self) -> None:
         _validate.positive("noise_stddev", self.noise_stddev)
         _validate.number("signal_bound", self.signal_bound, low=0.0)
+        if not isinstance(self.is_adaptive, bool):
+            raise InvalidInput(f"is_adaptive must be True or False, got {self.is_adaptive!r}.")
 
 
 @dataclass(frozen=True)

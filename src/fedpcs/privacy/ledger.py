@@ -9,7 +9,6 @@ A client's ρ adds up over all runs in the file, whatever their levels; together
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 import statistics
@@ -105,7 +104,7 @@ class PrivacyLedger:
         A limit below what is already spent refuses every further charge.
         """
         name = entries.client_name(client)
-        nanos = rho.nanos if isinstance(rho, Rho) else math.floor(entries.billionths("rho", rho))
+        nanos = Rho.at_most(rho).nanos
         with self._writing() as connection:
             connection.execute("INSERT OR REPLACE INTO limits (client, rho_nanos) VALUES (?, ?)", (name, nanos))
 

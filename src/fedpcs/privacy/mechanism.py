@@ -27,7 +27,6 @@ from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate
 from fedpcs.privacy.events import Batch, ClientLevel, Event, LevelT, PaperLevel, RecordLevel, Relation, Step
 from fedpcs.privacy.noise import NoiseSource
 
-MODES = ("paper", "client", "record")
 EventT = TypeVar("EventT", covariant=True)
 # Every σ is raised by more than rounding can have cost it.
 _STDDEV_SLACK = 1.0 + 2.0**-40
@@ -67,7 +66,7 @@ class PaperMechanism:
 
     def __post_init__(self) -> None:
         _check_budget(self.budget)
-        _validate.integer("num_samples", self.num_samples, low=1)
+        _validate.integer("num_samples", self.num_samples, low=1, high=10**12)
 
     def event(self, source: NoiseSource) -> Event[PaperLevel]:
         """Return what a release will cost, to be charged before it happens."""
@@ -137,8 +136,13 @@ class RecordMechanism:
         return _event(self.budget, RecordLevel(), source)
 
     def release(self, mean: ClippedMean, source: NoiseSource, batch: Batch) -> Release[Step]:
-        """Return one step's mean gradient, perturbed. What follows from it may be released too."""
+        """Return one step's mean gradient, perturbed. What follows from it may be released too.
+
+        That batches of an epoch share no record, and that none is released twice, is the caller's part;
+        `fedpcs.privacy.private_training` sees to both.
+        """
         _check_type("mean", mean, ClippedMean)
+        _check_type("batch", batch, Batch)
         _validate.integer("epoch", batch.epoch, low=0, high=self.local_epochs - 1, remedy="More would pass the budget.")
         sensitivity = mean.sensitivity(Relation.REPLACE_ONE)
         stddev = noise_stddev(sensitivity, self.step_budget, mean.value.size, source)
@@ -160,7 +164,7 @@ def noise_stddev(sensitivity: float, budget: Rho, num_parameters: int, source: N
     bound = _validate.number("sensitivity", sensitivity, low=_LEAST_SENSITIVITY, high=_MOST_SENSITIVITY)
     _check_budget(budget)
     _check_source(source)
-    num_coordinates = _validate.integer("num_parameters", num_parameters, low=1)
+    num_coordinates = _validate.integer("num_parameters", num_parameters, low=1, high=10**12)
     grid_share = 0.0 if source.units_per_stddev is None else math.sqrt(num_coordinates) / source.units_per_stddev
     # Rounded down on its own: where the two nearly cancel, the slack on σ would not make up for it.
     ratio = math.sqrt(2.0 * float(budget)) * (1.0 - _RATIO_SLACK) - grid_share * (1.0 + _RATIO_SLACK)
@@ -208,7 +212,7 @@ def _check_source(source: NoiseSource) -> None:
 
 
 def _check_type(name: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
+    if type(value) is not kind:  # a child could lie about its bound
         raise InvalidInput(
             f"{name} must be a {kind.__name__}, got {type(value).__name__}. Noise is matched to the bound it carries."
         )

@@ -14,8 +14,9 @@ Noise is drawn here and added in `fedpcs.privacy.mechanism`; nothing else should
 
 from __future__ import annotations
 
+import os
 import secrets
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,11 +87,12 @@ class SecureNoise:
     units_per_stddev: ClassVar[int | None] = GRID_PER_STDDEV
 
     def __init__(self) -> None:
-        self._generator = np.random.Generator(_keyed_stream())
+        self._stream = _OwnStream()
 
     def draw(self, size: int) -> FloatArray:
         """Return Gaussian draws of standard deviation `units_per_stddev`, rounded to whole numbers."""
-        draws = self._generator.standard_normal(_validate.integer("size", size, low=0))
+        generator = np.random.Generator(self._stream.bits())
+        draws = generator.standard_normal(_validate.integer("size", size, low=0))
         draws *= GRID_PER_STDDEV
         return np.rint(draws, out=draws)
 
@@ -105,14 +107,14 @@ class ExactNoise:
     units_per_stddev: ClassVar[int | None] = GRID_PER_STDDEV
 
     def __init__(self) -> None:
-        self._stream = _keyed_stream()
+        self._stream = _OwnStream()
 
     def draw(self, size: int) -> FloatArray:
         """Return discrete Gaussian draws of scale `units_per_stddev`."""
         return discrete_gaussian(self._words, GRID_PER_STDDEV, size).astype(np.float64)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
-        return np.asarray(self._stream.random_raw(count), dtype=np.uint64)
+        return np.asarray(self._stream.bits().random_raw(count), dtype=np.uint64)
 
 
 def noise_source(name: str, *, seed: int | None = None, round_index: int = 0, client: int = 0) -> NoiseSource:
@@ -130,6 +132,22 @@ def noise_source(name: str, *, seed: int | None = None, round_index: int = 0, cl
             )
         return FastNoise(seed, round_index, client)
     return SecureNoise() if name == "secure" else ExactNoise()
+
+
+class _OwnStream:
+    """Random bits that are drawn once: a forked process gets a key of its own, and no copy can be made."""
+
+    def __init__(self) -> None:
+        self._bits, self._process_id = _keyed_stream(), os.getpid()
+
+    def bits(self) -> np.random.BitGenerator:
+        """Return the stream of this process."""
+        if os.getpid() != self._process_id:
+            self._bits, self._process_id = _keyed_stream(), os.getpid()
+        return self._bits
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidInput("a noise source cannot be copied: both would add the same noise. Make a new one.")
 
 
 def _keyed_stream() -> np.random.BitGenerator:

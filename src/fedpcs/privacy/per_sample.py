@@ -1,16 +1,17 @@
 """Per-sample gradients, clipped and averaged: what a `record` step releases before noise.
 
-Each record goes through the model alone (`torch.func.vmap` over a batch of one), so no layer can mix records, whatever
-it does; layers whose purpose is to mix them are refused with a replacement. Gradients of a dense layer are never
-formed: for a row a and the gradient g of the layer's output, the weight's gradient is g aᵀ, its norm ‖g‖‖a‖, and the
-clipped sum over records is one matrix product. Goodfellow 2015 (arXiv 1510.01799) has the norm, Bu et al. 2023 (arXiv
-2210.00038) the sum. Every other parameter's gradients are formed a chunk of records at a time.
+Each record goes through the model alone (`torch.func.vmap` over a batch of one), with buffers as they were before, so
+that no layer sees another record; layers made to mix them are refused with a replacement. Gradients of a dense layer
+are never formed: for a row a and the gradient g of the layer's output, the weight's gradient is g aᵀ, its norm ‖g‖‖a‖,
+and the clipped sum over records is one matrix product. Goodfellow 2015 (arXiv 1510.01799) has the norm, Bu et al. 2023
+(arXiv 2210.00038) the sum. Every other parameter's gradients are formed a chunk of records at a time.
 
 Norms and sums are taken in float64, so that rounding cannot let one record move the mean by more than its bound.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -77,6 +78,8 @@ class PerSampleGradient:
             for name, layer in _dense(self.model, self.dense_layers)
         }
         held = {name: value.detach() for name, value in self.model.named_parameters() if name not in formed}
+        # Copies of buffers too: what a layer would remember of a record is gone when the record has passed.
+        held |= {name: value.detach().clone() for name, value in self.model.named_buffers()}
 
         def loss_of_one(formed: Tensors, probes: Tensors, row: Tensor, label: Tensor) -> tuple[Tensor, Tensors]:
             with _probed(self.model, probes) as seen:
@@ -86,7 +89,7 @@ class PerSampleGradient:
         of_each = vmap(
             grad(loss_of_one, argnums=(0, 1), has_aux=True), in_dims=(None, None, 0, 0), randomness="different"
         )
-        (of_formed, of_outputs), rows_in = of_each(formed, probes, inputs, targets)
+        (of_formed, of_outputs), rows_in = of_each(formed, probes, inputs.clone(), targets)
         has_bias = {name: layer.bias is not None for name, layer in _dense(self.model, self.dense_layers)}
         return _Gradients(of_formed, of_outputs, {name: row.flatten(1) for name, row in rows_in.items()}, has_bias)
 
@@ -104,28 +107,40 @@ class _Gradients:
 def per_sample_gradient(model: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor) -> PerSampleGradient:
     """Check a model, find its dense layers, and return what differentiates it record by record.
 
+    The model is tried on made-up records, and on a copy: what is found depends on the shape and type of the records and
+    on nothing they hold, and leaves no trace in the model.
+
     Args:
         model: The network. Layers that mix records are refused.
         loss: (prediction of a batch of one, its target) → a scalar, such as `torch.nn.functional.cross_entropy`.
-        inputs: At least one record like those to come, to try the model on.
-        targets: Their targets.
+        inputs: Records along the first axis; their shape and type are looked at.
+        targets: Their targets, likewise.
 
     Raises:
-        InvalidInput: A layer mixes records, or the model cannot be run on one record at a time.
+        InvalidInput: A layer mixes records, or the model cannot be differentiated on one record at a time.
     """
     refuse_mixing_layers(model)
     _num_records(inputs, targets)
     if not _trained(model):
         raise InvalidInput("model must have a parameter that requires gradients, got none. Unfreeze one.")
     try:
-        candidates = _called_once_with_a_row(model, inputs[:1])
-        found = PerSampleGradient(model, loss, candidates)
-        return found if _agrees(found, inputs[:1], targets[:1]) else PerSampleGradient(model, loss, ())
-    except RuntimeError as error:
+        trial = _without_dropout(copy.deepcopy(model))
+        made_up, labels = _made_up(inputs), torch.zeros_like(targets[:1])
+        dense_layers = _dense_layers(trial, loss, made_up, labels)
+        is_right = _agrees(PerSampleGradient(trial, loss, dense_layers), made_up, labels)
+        value = loss(trial(made_up.clone()), labels)
+        is_right = is_right and not any(_reaches(parameter, value) for parameter in model.parameters())
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"model {type(model).__name__} cannot be differentiated one record at a time: {error}. "
-            "Use layers that torch.func.vmap supports."
+            "Use layers that torch.func.vmap supports, and a loss of prediction and target."
         ) from error
+    if not is_right:
+        raise InvalidInput(
+            f"model {type(model).__name__} has another gradient record by record than as a whole. Use parameters "
+            "inside the model's forward alone (a penalty in the loss is not seen), and keep no state between calls."
+        )
+    return PerSampleGradient(model, loss, dense_layers)
 
 
 def refuse_mixing_layers(model: nn.Module) -> None:
@@ -189,53 +204,72 @@ def _probed(model: nn.Module, probes: Tensors) -> Iterator[Tensors]:
             handle.remove()
 
 
-def _called_once_with_a_row(model: nn.Module, one_input: Tensor) -> tuple[str, ...]:
-    """Return the dense layers, trained and shared with no one, that a record passes once, as one row."""
-    trained = _trained(model)
-    owners: dict[int, int] = {}
+def _made_up(inputs: Tensor) -> Tensor:
+    """Return a record of the same shape and type that holds nothing of anyone's."""
+    like = inputs[:1]
+    if not like.is_floating_point():
+        return torch.zeros_like(like)
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(like.shape, generator=generator).to(like)
+
+
+def _without_dropout(model: nn.Module) -> nn.Module:
     for layer in model.modules():
-        for parameter in layer.parameters(recurse=False):
-            owners[id(parameter)] = owners.get(id(parameter), 0) + 1
-    shapes: dict[str, list[torch.Size]] = {}
-    layers = [(name, layer) for name, layer in model.named_modules() if type(layer) is nn.Linear]
+        if isinstance(layer, nn.modules.dropout._DropoutNd):
+            layer.eval()
+    return model
 
-    def hook_of(name: str) -> Callable[[nn.Module, tuple[Any, ...], Tensor], None]:
-        return lambda _, arguments, __: shapes.setdefault(name, []).append(arguments[0].shape)
 
-    handles = [layer.register_forward_hook(hook_of(name)) for name, layer in layers]
+def _dense_layers(model: nn.Module, loss: Loss, one_input: Tensor, one_target: Tensor) -> tuple[str, ...]:
+    """Return the dense layers, trained, that a record passes once, as one row, and whose weights nothing else uses.
+
+    With its layer's output cut off, a weight that still reaches the loss is used elsewhere; the graph says so whatever
+    the numbers are.
+    """
+    trained = _trained(model)
+    layers = [(name, layer) for name, layer in model.named_modules() if type(layer) is nn.Linear and name]
+    found = []
+    for name, layer in layers:
+        rows, value = _cut_off(model, layer, loss, (one_input.clone(), one_target))
+        is_one_row = rows == [torch.Size([1, layer.in_features])]
+        is_trained = all(f"{name}.{kind}" in trained for kind, _ in layer.named_parameters())
+        if is_one_row and is_trained and not any(_reaches(parameter, value) for parameter in layer.parameters()):
+            found.append(name)
+    return tuple(found)
+
+
+def _cut_off(
+    model: nn.Module, layer: nn.Module, loss: Loss, record: tuple[Tensor, Tensor]
+) -> tuple[list[torch.Size], Tensor]:
+    """Return the shapes that go into a layer, and the loss with nothing flowing back through the layer's output."""
+    rows: list[torch.Size] = []
+
+    def hook(_: nn.Module, arguments: tuple[Any, ...], output: Tensor) -> Tensor:
+        rows.append(arguments[0].shape if arguments else torch.Size())
+        return output.detach()
+
+    handle = layer.register_forward_hook(hook)
     try:
-        with torch.no_grad():
-            model(one_input)
+        return rows, loss(model(record[0]), record[1])
     finally:
-        for handle in handles:
-            handle.remove()
-    return tuple(
-        name
-        for name, layer in layers
-        if name
-        and shapes.get(name) == [torch.Size([1, layer.in_features])]
-        and all(f"{name}.{kind}" in trained for kind, _ in layer.named_parameters())
-        and all(owners[id(parameter)] == 1 for parameter in layer.parameters())
-    )
+        handle.remove()
+
+
+def _reaches(parameter: nn.Parameter, value: Tensor) -> bool:
+    if not (value.requires_grad and parameter.requires_grad):
+        return False
+    return torch.autograd.grad(value, parameter, retain_graph=True, allow_unused=True)[0] is not None
 
 
 def _agrees(found: PerSampleGradient, one_input: Tensor, one_target: Tensor) -> bool:
-    """Check the short cut on one record against autograd; a weight used outside its layer would show here."""
-    was_training = found.model.training
-    found.model.eval()  # dropout would make the two differ
-    try:
-        trained = _trained(found.model)
-        ours = found.clipped_mean(one_input, one_target, 1e30).value
-        theirs = torch.autograd.grad(
-            found.loss(found.model(one_input), one_target),
-            [dict(found.model.named_parameters())[name] for name in trained],
-            allow_unused=True,
-            materialize_grads=True,
-        )
-    finally:
-        found.model.train(was_training)
-    flat = torch.cat([value.reshape(-1).double() for value in theirs])
-    return bool((torch.tensor(ours) - flat).norm() <= 1e-4 * flat.norm() + 1e-12)
+    """Check the gradient of one record against autograd's."""
+    ours = found.clipped_mean(one_input, one_target, 1e30).value
+    parameters = [value for value in found.model.parameters() if value.requires_grad]
+    value = found.loss(found.model(one_input.clone()), one_target)
+    theirs = torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
+    flat = torch.cat([gradient.reshape(-1).double() for gradient in theirs])
+    precision = max(torch.finfo(parameter.dtype).eps for parameter in parameters)
+    return bool((torch.tensor(ours) - flat).norm() <= 1e3 * precision * flat.norm() + 1e-12)
 
 
 def _dense(model: nn.Module, names: tuple[str, ...]) -> list[tuple[str, nn.Linear]]:

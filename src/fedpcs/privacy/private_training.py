@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
-from fedpcs.privacy.events import Batch, Event, RecordLevel, Step
+from fedpcs.privacy.events import Batch, Event, RecordLevel, Step, compose_steps
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.privacy.per_sample import Loss, per_sample_gradient
@@ -41,7 +41,7 @@ class LocalPlan:
 
     def __post_init__(self) -> None:
         _validate.positive("clip_norm", self.clip_norm, remedy="Set it near the median norm of a record's gradient.")
-        _validate.positive("learning_rate", self.learning_rate)
+        _validate.number("learning_rate", self.learning_rate, low=1e-30, high=1e30)
         if self.batch_size is not None:
             _validate.integer("batch_size", self.batch_size, low=1)
 
@@ -108,6 +108,7 @@ def private_sgd(
         variance += (plan.learning_rate * release.noise_stddev) ** 2
         reach += plan.learning_rate * plan.clip_norm
         num_zeroed += mean.num_zeroed
+    assert compose_steps(steps) <= mechanism.budget
     value = (before - nn.utils.parameters_to_vector(trained).detach().double()).numpy()
     value.flags.writeable = False
     return PrivateUpdate(value, mechanism.event(source), tuple(steps), float(np.sqrt(variance)), reach, num_zeroed)
