@@ -261,6 +261,12 @@ def test_bad_confidences_are_refused(bad):
         audit_scores([1.0, 2.0], [0.0, 1.0], claim_of(0.5), confidence=bad)
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, True, "0", None])
+def test_bad_thresholds_are_refused(bad):
+    with pytest.raises(InvalidInput, match="threshold"):
+        audit_scores([1.0, 2.0], [0.0, 1.0], claim_of(0.5), threshold=bad)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -1, 0, 0.0, 0.5, 1, True, "1e-6", None])
 def test_bad_false_alarms_are_refused(bad):
     with pytest.raises(InvalidInput, match="false_alarm"):

@@ -165,6 +165,7 @@ def audit_scores(
         '9.1 of 10.0, False'
     """
     inside, outside = _checked_scores(held_in, held_out)
+    _validate.number("threshold", threshold, remedy="Scores centred on 0 want 0.")
     chance = checked_false_alarm(false_alarm)
     return AuditResult(
         claim,
