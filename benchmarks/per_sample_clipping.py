@@ -16,11 +16,13 @@ import sys
 import warnings
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from timing import median_seconds, table
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from fedpcs._validate import FloatArray
 from fedpcs.privacy import per_sample_gradient
 
 WAYS = ("plain", "loop", "opacus", "opacus ghost", "fedpcs")
@@ -42,19 +44,25 @@ def network(name: str) -> nn.Module:
     )
 
 
-def flat(tensors: list[Tensor]) -> Tensor:
-    return torch.cat([tensor.detach().reshape(-1).double() for tensor in tensors])
+Tensors = list[Tensor]
 
 
-def stepper(way: str, model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[[], Tensor]:
-    """Return a function that computes the clipped mean gradient once, flat."""
+def flat(found: Tensors | FloatArray) -> Tensor:
+    """Return a gradient as one vector; not part of what is timed."""
+    if isinstance(found, np.ndarray):
+        return torch.tensor(found)
+    return torch.cat([tensor.detach().reshape(-1).double() for tensor in found])
+
+
+def stepper(way: str, model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[[], Tensors | FloatArray]:
+    """Return a function that computes the clipped mean gradient once, as this way returns it."""
     if way == "plain":
-        return lambda: flat(list(torch.autograd.grad(cross_entropy(model(inputs), targets), list(model.parameters()))))
+        return lambda: list(torch.autograd.grad(cross_entropy(model(inputs), targets), list(model.parameters())))
     if way == "loop":
-        return lambda: looped(model, inputs, targets)
+        return lambda: [looped(model, inputs, targets)]
     if way == "fedpcs":
         gradient = per_sample_gradient(model, cross_entropy, inputs, targets)
-        return lambda: torch.tensor(gradient.clipped_mean(inputs, targets, 1.0).value)
+        return lambda: gradient.clipped_mean(inputs, targets, 1.0).value
     return opacus_ghost(model, inputs, targets) if way == "opacus ghost" else opacus_formed(model, inputs, targets)
 
 
@@ -67,24 +75,24 @@ def looped(model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
     return (total / len(inputs)).double()
 
 
-def opacus_formed(model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[[], Tensor]:
+def opacus_formed(model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[[], Tensors]:
     from opacus.grad_sample import GradSampleModule
 
     wrapped = GradSampleModule(model, loss_reduction="sum")
 
-    def step() -> Tensor:
+    def step() -> Tensors:
         for parameter in wrapped.parameters():
             parameter.grad_sample = parameter.grad = None
         cross_entropy(wrapped(inputs), targets, reduction="sum").backward()  # type: ignore[no-untyped-call]
         formed = [parameter.grad_sample for parameter in wrapped.parameters()]
         norm = torch.stack([value.flatten(1).norm(dim=1) for value in formed]).norm(dim=0)
         scale = (1.0 / norm).clamp(max=1.0)
-        return flat([torch.einsum("n,n...->...", scale, value) / len(inputs) for value in formed])
+        return [torch.einsum("n,n...->...", scale, value) / len(inputs) for value in formed]
 
     return step
 
 
-def opacus_ghost(model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[[], Tensor]:
+def opacus_ghost(model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[[], Tensors]:
     from opacus.grad_sample.grad_sample_module_fast_gradient_clipping import GradSampleModuleFastGradientClipping
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
@@ -103,10 +111,10 @@ def opacus_ghost(model: nn.Module, inputs: Tensor, targets: Tensor) -> Callable[
         wrapped, optimizer, nn.CrossEntropyLoss(reduction="sum"), loss_reduction="sum"
     )
 
-    def step() -> Tensor:
+    def step() -> Tensors:
         optimizer.zero_grad()
         criterion(wrapped(inputs), targets).backward()
-        return flat([parameter.grad for parameter in wrapped.parameters()]) / len(inputs)
+        return [parameter.grad / len(inputs) for parameter in wrapped.parameters()]
 
     return step
 
@@ -122,7 +130,7 @@ def measure(way: str, name: str, batch_size: int, repeats: int) -> dict[str, flo
     seconds = median_seconds(step, repeats)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     torch.manual_seed(0)
-    error = float((step() - looped(network(name), inputs, targets)).abs().max())
+    error = float((flat(step()) - looped(network(name), inputs, targets)).abs().max())
     return {"seconds": seconds, "mebibytes": peak, "error": error}
 
 

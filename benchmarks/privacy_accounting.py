@@ -27,7 +27,10 @@ def budgets(count: int) -> list[float]:
 
 
 def ours(values: list[float]) -> float:
-    events = [Event(Rho.of(value), ClientLevel(), "secure", Family.GAUSSIAN) for value in values]
+    return account([Event(Rho.of(value), ClientLevel(), "secure", Family.GAUSSIAN) for value in values])
+
+
+def account(events: list[Event[ClientLevel]]) -> float:
     return to_epsilon(compose(events), DELTA, "tight")
 
 
@@ -60,12 +63,14 @@ def on_disk(values: list[float], folder: Path, *, is_together: bool) -> None:
 
 def rows(count: int, repeats: int) -> list[list[str]]:
     values = budgets(count)
+    events = [Event(Rho.of(value), ClientLevel(), "secure", Family.GAUSSIAN) for value in values]
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as name:
         warnings.simplefilter("ignore")
         folder = Path(name)
         work: dict[str, Callable[[], object]] = {
             "dp-accounting, RDP accountant": lambda: theirs(values),
             "fedpcs, in memory": lambda: ours(values),
+            "fedpcs, events at hand": lambda: account(events),
             "fedpcs, ledger on disk, one transaction": lambda: on_disk(values, folder, is_together=True),
             "fedpcs, ledger on disk, a transaction each": lambda: on_disk(values, folder, is_together=False),
         }

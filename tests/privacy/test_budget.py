@@ -193,3 +193,9 @@ def test_only_whole_numbers_count():
 @given(st.floats(1e-6, 20.0))
 def test_a_budget_made_from_an_epsilon_does_not_exceed_it(epsilon: float) -> None:
     assert to_epsilon(Rho.at_most(to_rho(epsilon, 1e-5)), 1e-5) <= epsilon
+
+
+@settings(max_examples=1000)
+@given(st.one_of(st.floats(0.0, 1e6, exclude_max=True), st.integers(0, 10**15 - 1).map(lambda n: n / 1e9)))
+def test_the_quick_reading_of_a_float_is_the_exact_one(value: float) -> None:
+    assert Rho.of(value).nanos == math.ceil(Fraction(repr(value)) * NANOS_PER_UNIT)

@@ -18,6 +18,8 @@ from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 
 NANOS_PER_UNIT = 10**9
+# Below this, billionths have 15 digits or fewer, and no two such numbers are the same float.
+_SHORT = 1e6
 # What an SQLite integer can hold, so that a total in the ledger can never wrap around.
 MOST_NANOS = 2**63 - 1
 
@@ -39,6 +41,8 @@ class Rho:
     nanos: int
 
     def __post_init__(self) -> None:
+        if type(self.nanos) is int and 0 <= self.nanos <= MOST_NANOS:
+            return
         # As Python's own int: a NumPy one wraps around, and a wrapped sum reads as budget left.
         object.__setattr__(self, "nanos", _validate.integer("nanos", self.nanos, low=0, high=MOST_NANOS))
 
@@ -52,6 +56,8 @@ class Rho:
         Raises:
             InvalidInput: Not a number, negative, NaN, or beyond 9.2e9.
         """
+        if type(value) is float and 0.0 <= value < _SHORT:
+            return cls(_rounded_up(value))
         return value if isinstance(value, Rho) else cls(math.ceil(_billionths(value)))
 
     @classmethod
@@ -91,6 +97,17 @@ class Rho:
 
     def __str__(self) -> str:
         return f"ρ = {float(self):.10g}"
+
+
+def _rounded_up(value: float) -> int:
+    """Return a short float in billionths, rounded up as `_billionths` would, ten times as fast."""
+    nearest = round(value * NANOS_PER_UNIT)
+    # If 15 digits read back as the same float, they are what the caller wrote.
+    if nearest / NANOS_PER_UNIT == value:
+        return nearest
+    # If not, no billionth lies between the float and the decimal it was written as: both round up alike.
+    numerator, denominator = value.as_integer_ratio()
+    return -(-numerator * NANOS_PER_UNIT // denominator)
 
 
 def _billionths(value: Any) -> Fraction:

@@ -29,6 +29,8 @@ _ROUNDING = 2.0**-46
 # Bounds between these leave room for σ, a grid of σ/2²⁴ and sums of squares: nothing overflows or turns denormal.
 _LEAST_BOUND, _MOST_BOUND = 1e-150, 1e150
 _MOST_RECORDS = 10**9
+# A sum of squares of which the root is above this has lost nothing to underflow that matters.
+_VISIBLE = 1e-140
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,8 @@ def clip_rows(rows: ArrayLike, l2_bound: float, num_records: int | None = None) 
 def bounded_mean(clipped_sum: FloatArray, l2_bound: float, num_records: int, num_zeroed: int = 0) -> ClippedMean:
     """Return a sum of already clipped contributions as their mean; checked against the bound it can at most have."""
     divisor = _checked_count(num_records)
-    mean = np.asarray(_as_float64(clipped_sum) / divisor)
+    mean = _as_float64(clipped_sum)  # a copy
+    mean /= divisor
     return ClippedMean(_frozen(mean), _checked_bound(l2_bound), divisor, num_zeroed)
 
 
@@ -192,6 +195,10 @@ def _check_bound(value: FloatArray, l2_bound: float, num_additions: int = 0) -> 
         )
     if value.flags.writeable:
         raise InvalidInput("value must be read-only, or it could outgrow its bound. Make it with clip_update.")
+    # einsum, not dot: BLAS would start threads that go on spinning beside torch's.
+    rough = math.sqrt(float(np.einsum("i,i->", value, value)))
+    if _VISIBLE < rough <= 0.999 * bound:  # no rounding in the sum of squares comes near a thousandth
+        return
     largest = float(np.abs(value).max())
     if not math.isfinite(largest):
         norm = largest
@@ -205,10 +212,10 @@ def _check_bound(value: FloatArray, l2_bound: float, num_additions: int = 0) -> 
 
 
 def _sealed(value: FloatArray) -> FloatArray:
-    """Return a copy that nobody can make writeable again, so that a bound once checked holds for good."""
-    return np.frombuffer(value.tobytes(), dtype=np.float64)
+    """Return a value nobody can write to, so that a bound once checked holds for good: a copy if it is not ours."""
+    return value if isinstance(value.base, memoryview) else _frozen(value.copy())
 
 
 def _frozen(value: FloatArray) -> FloatArray:
-    value.flags.writeable = False
-    return value
+    """Return an array of ours as one that cannot be made writeable again."""
+    return np.frombuffer(np.ascontiguousarray(value).data.toreadonly(), dtype=np.float64)

@@ -76,6 +76,7 @@ LevelT = TypeVar("LevelT", ClientLevel, RecordLevel, PaperLevel, covariant=True)
 
 # Strongest first: protecting all a client holds protects each record; a claim without a proof protects nothing.
 LEVELS: tuple[Level, ...] = (ClientLevel(), RecordLevel(), PaperLevel())
+_LEVEL_TYPES = tuple(type(level) for level in LEVELS)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Event(Generic[LevelT]):
     def __post_init__(self) -> None:
         if not isinstance(self.rho, Rho):
             raise InvalidInput(f"rho must be a Rho, got {self.rho!r}. Read a number as a budget with Rho.of.")
-        if self.level not in LEVELS:
+        if type(self.level) not in _LEVEL_TYPES:
             raise InvalidInput(f"level must be one of {[level.name for level in LEVELS]}, got {self.level!r}.")
         if not isinstance(self.noise, str):
             raise InvalidInput(f"noise must be the name of a source, got {self.noise!r}.")

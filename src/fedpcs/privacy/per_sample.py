@@ -179,7 +179,7 @@ def _add_clipped(sums: Tensors, gradients: _Gradients, scale: Tensor, kept: Tens
         sums[name] += torch.tensordot(scale, value[kept].double(), dims=1)
     for name, outputs in gradients.of_outputs.items():
         scaled = outputs[kept].flatten(1).double() * scale.unsqueeze(1)
-        sums[f"{name}.weight"] += scaled.T @ gradients.rows_in[name][kept].double()
+        sums[f"{name}.weight"].addmm_(scaled.T, gradients.rows_in[name][kept].double())
         if gradients.has_bias[name]:
             sums[f"{name}.bias"] += scaled.sum(0)
 
