@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -73,6 +74,24 @@ def test_the_twin_comes_as_close_to_the_best_utility_as_its_grid_is_fine(load, s
     assert np.all(best >= answers[0].utility - 1e-9)
     assert len(twin.rows(answers, best)) == 3
     assert "times as long" in twin.headline(answers, best)
+
+
+def test_the_accounts_of_both_sides_agree(load) -> None:
+    rows = load("privacy_accounting").rows(50, repeats=1)
+    assert len(rows) == 5
+    assert float(rows[0][3]) == pytest.approx(float(rows[1][3]), rel=1e-3)
+
+
+def test_every_source_of_noise_is_timed(load) -> None:
+    rows = load("noise_sources").rows(1000, repeats=1)
+    assert [row[0] for row in rows] == ["torch.randn", "fast", "secure", "exact", "raw ChaCha12 words"]
+
+
+@pytest.mark.parametrize("way", ["opacus", "opacus ghost", "fedpcs"])
+def test_every_way_of_clipping_computes_the_same_gradient(load, way: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert load("per_sample_clipping").measure(way, "tanh-cnn", 4, 1)["error"] < 1e-6
 
 
 @pytest.mark.slow
