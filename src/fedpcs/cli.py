@@ -199,9 +199,12 @@ def audit(
     try:
         figure_style.save(audit_figure.roc_figure(found), figure)
         talk.print(f"wrote {figure}")
-    finally:  # a picture that cannot be written must not hide the verdict
-        if found.result.is_contradicted:
-            raise typer.Exit(7)
+    except InvalidInput as error:  # a picture that cannot be written must not hide the verdict
+        if not found.result.is_contradicted:
+            raise
+        talk.print(f"fedpcs: {error}")
+    if found.result.is_contradicted:
+        raise typer.Exit(7)
 
 
 def _make_folder(folder: Path) -> None:
