@@ -360,3 +360,9 @@ def test_sound_noise_fails_no_more_often_than_asked():
 def test_bad_residuals_are_refused(bad):
     with pytest.raises(InvalidInput, match="residuals"):
         check_noise_law(bad)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0, 1.5, True, "1", None, 10**400])
+def test_a_rate_that_is_none_is_named(bad):
+    with pytest.raises(InvalidInput, match="false_positive_rate must be"):
+        Claim(Rho.of(1), 1e-5).true_positive_rate(bad)

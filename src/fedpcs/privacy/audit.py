@@ -79,7 +79,11 @@ class Claim:
 
     def true_positive_rate(self, false_positive_rate: ArrayLike) -> FloatArray:
         """Φ(μ + Φ⁻¹(f)), the most that any attack with this false positive rate can find."""
-        return np.asarray(ndtr(self.distance + ndtri(np.asarray(false_positive_rate, dtype=np.float64))))
+        rates = np.asarray(false_positive_rate)
+        is_real = rates.dtype != np.bool_ and np.issubdtype(rates.dtype, np.number) and np.isrealobj(rates)
+        if not (is_real and ((rates >= 0.0) & (rates <= 1.0)).all()):
+            raise InvalidInput(f"false_positive_rate must be in [0, 1], got {false_positive_rate!r}.")
+        return np.asarray(ndtr(self.distance + ndtri(rates.astype(np.float64))))
 
 
 @dataclass(frozen=True)

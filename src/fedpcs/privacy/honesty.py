@@ -83,6 +83,8 @@ def check_noise(release: ArrayLike, claim: NoiseClaim, *, false_alarm: float = 1
     """
     if not 0.0 < _validate.number("false_alarm", false_alarm, low=0.0, high=1.0) < 1.0:
         raise InvalidInput(f"false_alarm must be strictly between 0 and 1, got {false_alarm!r}. Take 1e-6.")
+    if not isinstance(claim, NoiseClaim):
+        raise InvalidInput(f"claim must be a NoiseClaim, got {claim!r}. Say what noise and what bound are claimed.")
     received = _as_vector(release)
     largest = float(np.abs(received).max())
     # Divided first: squares of 1e200 would overflow. Infinite over infinite is NaN, and no noise either.
