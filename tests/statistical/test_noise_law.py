@@ -411,5 +411,8 @@ def test_refined_answers_are_those_of_many_digits(word):
 
 def test_an_exponential_of_which_only_zeros_were_read_has_no_upper_end():
     """64 zero bits mean E > 44.4 and no more: floats must not decide that it stays below 100."""
-    zeros = lambda count: np.zeros(count, dtype=np.uint64)  # noqa: E731
+
+    def zeros(count):
+        return np.zeros(count, dtype=np.uint64)
+
     assert discrete._exceeds(zeros, np.array([100.0]), np.array([200]), 14).tolist() == [True]
