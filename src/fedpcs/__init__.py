@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_ROOMS = ("errors", "game", "privacy")
+_ROOMS = ("errors", "game", "privacy", "sampling")
 
 __all__ = list(_ROOMS)
 

@@ -38,10 +38,13 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
         )
     # Sorted by size, the certain clients are the largest. With the first l entries uncertain,
     # c = (K − what the certain ones take) / Σ_{j≤l} w_j s_j; the right l is the largest with c·s_l ≤ 1.
-    order = np.argsort(size, kind="stable")
-    mass = np.cumsum((count * size)[order])
-    certain = count[order][::-1].cumsum()[::-1] - count[order]
+    # No more than K single clients can be certain, so only the K + 1 largest need sorting.
+    num_small = max(0, size.size - int(cohort_size) - 1) if weight is None else 0
+    rank = np.argpartition(size, num_small) if num_small else np.arange(size.size)
+    large = rank[num_small:][np.argsort(size[rank[num_small:]], kind="stable")]
+    mass = size[rank[:num_small]].sum() + np.cumsum((count * size)[large])
+    certain = count[large][::-1].cumsum()[::-1] - count[large]
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = (cohort_size - certain) / mass
-    feasible = (cohort_size - certain > 0) & (scale * size[order] <= 1.0 + 1e-12)
+    feasible = (cohort_size - certain > 0) & (scale * size[large] <= 1.0 + 1e-12)
     return np.asarray(np.minimum(1.0, scale[np.flatnonzero(feasible)[-1]] * size))

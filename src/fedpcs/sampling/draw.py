@@ -1,0 +1,67 @@
+"""A cohort: who was drawn, how likely each client was to be drawn, and how many clients each one stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling.view import IntArray, View
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One round's cohort. Weights multiply updates, never parameters: those of one round need not add up to one.
+
+    Attributes:
+        clients: (cohort,) distinct, ascending. Empty only under designs of random size.
+        weights: (cohort,) the sampler's own weights: unbiased where the design allows it, else its paper's.
+        inclusion: (clients,) designed probability π_i of being in the cohort; None if nobody knows it.
+        expansion: (cohort,) how many clients each drawn one stands for, with E[1{i drawn}·expansion_i] = 1: 1/π_i, or
+            what the design has in its place. None if the sampler is biased by intention.
+        draw_probability: (clients,) x_i of one draw, adding up to one; None if the sampler has none.
+        cohort_size: K as it was asked for.
+    """
+
+    clients: IntArray
+    weights: FloatArray
+    inclusion: FloatArray | None
+    expansion: FloatArray | None
+    draw_probability: FloatArray | None
+    cohort_size: int
+
+
+def chosen(view: View, clients: IntArray, weights: FloatArray) -> Draw:
+    """Return the draw of a sampler that is biased by intention and knows no inclusion probabilities."""
+    order = np.argsort(clients, kind="stable")
+    return Draw(clients[order], weights[order], None, None, None, view.cohort_size)
+
+
+def share_by_size(view: View, clients: IntArray) -> FloatArray:
+    """Return θ_i / Σθ over the cohort: federated averaging's weights."""
+    held = view.num_samples[clients]
+    return np.asarray(held / held.sum())
+
+
+def check_draw(draw: Draw, view: View) -> Draw:
+    """Return the draw if it keeps a sampler's promises, or say which one it breaks."""
+    clients = draw.clients
+    if clients.ndim != 1 or not np.issubdtype(clients.dtype, np.integer):
+        raise InvalidInput(f"A draw's clients must be a flat array of whole numbers, got {clients!r}.")
+    if clients.size and not (clients[0] >= 0 and clients[-1] < view.num_clients and (np.diff(clients) > 0).all()):
+        raise InvalidInput(
+            f"A draw's clients must be distinct, ascending and in [0, {view.num_clients - 1}], got {clients!r}."
+        )
+    if not view.is_available[clients].all():
+        raise InvalidInput("A draw holds a client that is not available. Give it size 0, or leave it out.")
+    for name in ("weights", "expansion"):
+        value = getattr(draw, name)
+        if value is not None and not (value.shape == clients.shape and (np.isfinite(value) & (value >= 0.0)).all()):
+            raise InvalidInput(f"A draw's {name} must be {clients.size} finite numbers of at least 0, got {value!r}.")
+    for name in ("inclusion", "draw_probability"):
+        value = getattr(draw, name)
+        if value is not None and not (value.shape == (view.num_clients,) and ((value >= 0.0) & (value <= 1.0)).all()):
+            raise InvalidInput(f"A draw's {name} must be {view.num_clients} numbers in [0, 1], got {value!r}.")
+    return draw

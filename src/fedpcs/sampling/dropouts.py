@@ -1,0 +1,80 @@
+"""Drop-outs: drawn clients whose update never came, corrected by how likely each was to come.
+
+A client that is drawn with probability π_i and then answers with probability s_i is heard with probability π_i·s_i, so
+the survivors' expansions are divided by s_i. That keeps `horvitz-thompson` unbiased if drop-outs do not depend on the
+updates; `hajek` needs only that the s_i are in proportion. Nothing is divided by the number of survivors behind
+anyone's back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling.draw import Draw
+
+
+def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Draw:
+    """Return the draw as it is heard: survivors only, standing for those who dropped out as well.
+
+    Args:
+        draw: Who was drawn.
+        came: (cohort,) whether each drawn client's update arrived.
+        survival_probability: Probability that a drawn client answers, in (0, 1]: one number, or one per client of the
+            whole population. From experience with earlier rounds: `survival_rate`. Or 1.0 to correct nothing.
+
+    Guarantees:
+        With true probabilities, E[1{i heard}·expansion_i] stays one.
+    """
+    heard = np.array(came)
+    if heard.dtype != np.bool_ or heard.shape != draw.clients.shape:
+        raise InvalidInput(
+            f"came must be {draw.clients.size} booleans, one per client drawn, got {heard.dtype}, shape {heard.shape}."
+        )
+    survival = _probabilities(survival_probability)
+    of_heard = (
+        np.broadcast_to(survival, draw.clients.shape)[heard] if survival.ndim == 0 else survival[draw.clients[heard]]
+    )
+    return replace(
+        draw,
+        clients=draw.clients[heard],
+        weights=draw.weights[heard] / of_heard,
+        expansion=None if draw.expansion is None else draw.expansion[heard] / of_heard,
+        draw_probability=None if draw.draw_probability is None else draw.draw_probability * survival,
+    )
+
+
+def _probabilities(value: ArrayLike) -> FloatArray:
+    """Return one number or one per client, in (0, 1]."""
+    survival = _validate.vector("survival_probability", np.atleast_1d(value), low=0.0, high=1.0)
+    if not (survival > 0.0).all():
+        raise InvalidInput(
+            "survival_probability must lie in (0, 1], got 0. Nobody makes up for a client that never answers: "
+            "leave it out of the draw."
+        )
+    return survival if np.ndim(value) else survival[0]
+
+
+def survival_rate(times_drawn: ArrayLike, times_heard: ArrayLike, prior_rounds: float = 4.0) -> FloatArray:
+    """Return each client's estimated probability of answering, from rounds that are over.
+
+    A client's own record counts for as many rounds as it has, the whole population's for `prior_rounds`; with no record
+    at all it is one. Using past rounds only keeps the estimate independent of who answers in the present one.
+
+    Example:
+        >>> survival_rate([10, 10, 0], [10, 5, 0]).round(3).tolist()
+        [0.932, 0.575, 0.762]
+    """
+    drawn = _validate.vector("times_drawn", times_drawn, low=0.0)
+    heard = _validate.vector("times_heard", times_heard, length=drawn.size, low=0.0)
+    prior = _validate.positive("prior_rounds", prior_rounds)
+    if not (heard <= drawn).all():
+        raise InvalidInput("times_heard must be at most times_drawn, got a client heard more often than drawn.")
+    # One answered round is added to the population's record, so that nobody is ever given probability zero.
+    overall = (heard.sum() + 1.0) / (drawn.sum() + 1.0) if drawn.any() else 1.0
+    return np.asarray((heard + prior * overall) / (drawn + prior))

@@ -1,0 +1,98 @@
+"""The rule of least mean-squared error, and the one number it has to estimate.
+
+Suppose client j's update is u_j = μ + a deviation of mean square δ² (its *drift*, summed over coordinates),
+independent between clients, and a drawn client's release adds noise of known power v_i = d·σ_i². Whatever the cohort S,
+the error of Σ_S w_i ũ_i against ḡ = Σ θ_j u_j has mean square
+
+    ‖μ‖²(Σ_S w − 1)² + Σ_S [(w_i − θ_i)² δ² + w_i² v_i] + Σ_{j∉S} θ_j² δ².
+
+Nothing is known of μ, so Σ_S w = 1; then the least error is at
+
+    w_i = (θ_i δ² + λ)/(δ² + v_i),    λ = (1 − Σ θ_i δ²/(δ² + v_i)) / Σ 1/(δ² + v_i).
+
+Without noise a drawn client speaks for itself (θ_i) and for an equal share of those who were not drawn; as noise grows
+its weight falls like 1/v_i. Inclusion probabilities do not enter: the rule is as good as its premise that being drawn
+says nothing about a client's update. Where budgets and data go together, `hajek` is the careful choice.
+
+References:
+    R. M. Royall, Biometrika 57 (1970): prediction from a sample. R. C. Paule, J. Mandel, J. Res. NBS 87 (1982):
+    `estimate_drift`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+
+_ROUNDING = 1e-12
+_BISECTIONS = 200
+
+
+def precision_weights(data_weight: FloatArray, noise_power: FloatArray, drift: float) -> FloatArray:
+    """Return the weights of least mean-squared error among those that add up to one.
+
+    Args:
+        data_weight: (cohort,) θ_i, as shares of all clients: they need not add up to one.
+        noise_power: (cohort,) v_i = d·σ_i², at least zero.
+        drift: δ², at least zero.
+
+    Example:
+        >>> precision_weights(np.array([0.2, 0.2]), np.array([0.0, 0.0]), 1.0).tolist()
+        [0.5, 0.5]
+        >>> precision_weights(np.array([0.2, 0.2]), np.array([0.0, 3.0]), 1.0).round(3).tolist()
+        [0.8, 0.2]
+    """
+    θ = _validate.vector("data_weight", data_weight, low=0.0)
+    v = _validate.vector("noise_power", noise_power, length=θ.size, low=0.0)
+    δ2 = _validate.number("drift", drift, low=0.0)
+    # Drift far below the noise acts like none, but keeps the limit "only the quietest count" well defined.
+    δ2 = max(δ2, _ROUNDING * float(v.max()))
+    if δ2 == 0.0:
+        δ2 = 1.0  # neither drift nor noise: all updates are the same, and any drift gives the same weights
+    trust = δ2 / (δ2 + v)
+    λ = (1.0 - float(θ @ trust)) / float(trust.sum())
+    return np.asarray((θ + λ) * trust)
+
+
+def estimate_drift(updates: ArrayLike, noise_power: ArrayLike) -> float:
+    """Return δ², the clients' spread, from updates that carry their noise.
+
+    The spread explains what the noise does not: δ² solves Σ ‖ũ_i − ū‖²/(δ² + v_i) = n − 1, with ū the mean weighted by
+    1/(δ² + v_i). Noisy clients count little, so one drowned update does not hide the others. Releases alone go in, so
+    the estimate costs no privacy.
+
+    Args:
+        updates: (cohort, parameters) as they arrived.
+        noise_power: (cohort,) v_i = d·σ_i².
+
+    Returns:
+        δ², zero if the noise explains all the spread there is. A single update shows none.
+    """
+    rows = np.asarray(updates, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[0] == 0 or not np.isfinite(rows).all():
+        raise InvalidInput(f"updates must be a (cohort, parameters) array of finite numbers, got shape {rows.shape}.")
+    v = _validate.vector("noise_power", noise_power, length=rows.shape[0], low=0.0)
+    n = rows.shape[0]
+    centred = rows - rows.mean(axis=0)
+    gram = centred @ centred.T  # distances from any weighted mean follow from this, so updates are read once
+
+    def excess(δ2: float) -> float:
+        a = 1.0 / (δ2 + v)
+        return float(a @ gram.diagonal() - a @ gram @ a / a.sum() - (n - 1))
+
+    high = float(gram.trace())
+    low = _ROUNDING * (high + float(v.max()))
+    if n == 1 or low == 0.0 or excess(low) <= 0.0:
+        return 0.0
+    while excess(high) > 0.0:
+        high *= 2.0
+    for _ in range(_BISECTIONS):  # the excess falls with δ²
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+        if high - low <= 1e-9 * high:
+            break
+    return 0.5 * (low + high)

@@ -1,0 +1,112 @@
+"""What a sampler is, and the two functions through which a run uses one.
+
+`draw` shows a sampler the fields it declared and no others, and holds its answer to every sampler's promises;
+`remember` does the same with what came back. A sampler is a frozen record of settings. What it learns is a mapping of
+named arrays that the run keeps, so a run resumed from a saved memory goes on as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from fedpcs.sampling.draw import Draw, check_draw
+from fedpcs.sampling.feedback import HEARD, Feedback, overheard
+from fedpcs.sampling.view import ACCESS, Memory, View, restricted
+
+
+class Sampler(Protocol):
+    """Draws cohorts. All of a sampler's settings are its fields; it holds nothing that changes."""
+
+    @property
+    def name(self) -> str:
+        """The name it is registered by."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The fields of `View` it sees beside data sizes and availability."""
+
+    @property
+    def hears(self) -> tuple[str, ...]:
+        """The fields of `Feedback` it learns from."""
+
+    def draw(self, view: View, rng: np.random.Generator) -> Draw:
+        """Draw the cohort of one round; a pure function of both."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A sampler that remembers. Memory is arrays by name; NaN may stand for what is not known."""
+
+    def start(self, num_clients: int) -> Memory:
+        """Return what it knows before the first round."""
+
+    def remember(self, view: View, draw: Draw, feedback: Feedback) -> Memory:
+        """Return what it knows after a round; the view's memory is what it knew before."""
+
+
+def start(sampler: Sampler, num_clients: int) -> Memory:
+    """Return a sampler's memory before the first round."""
+    return sampler.start(num_clients) if isinstance(sampler, Learner) else {}
+
+
+def draw(sampler: Sampler, view: View, rng: np.random.Generator) -> Draw:
+    """Draw a cohort, showing the sampler what it declared and nothing else.
+
+    Example:
+        >>> from fedpcs.sampling import make_sampler, make_view
+        >>> view = make_view(2, [50, 30, 20], budget=[1.0, 1.0, 4.0])
+        >>> draw(make_sampler("fedpcs"), view, np.random.default_rng(1)).clients.tolist()
+        [1, 2]
+    """
+    if not view.memory and isinstance(sampler, Learner):
+        view = replace(view, memory=sampler.start(view.num_clients))
+    return check_draw(sampler.draw(restricted(view, sampler.reads), rng), view)
+
+
+def remember(sampler: Sampler, view: View, drawn: Draw, feedback: Feedback) -> Memory:
+    """Return a sampler's memory after a round, letting it hear what it declared and nothing else."""
+    if not isinstance(sampler, Learner):
+        return view.memory
+    if not view.memory:
+        view = replace(view, memory=sampler.start(view.num_clients))
+    return sampler.remember(restricted(view, sampler.reads), drawn, overheard(feedback, sampler.hears))
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What a sampler makes clients disclose.
+
+    Attributes:
+        private: Private fields it uses.
+        uncharged: Those among them that no accounted mechanism released.
+    """
+
+    private: tuple[str, ...]
+    uncharged: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What a report must say beside the privacy it claims; empty if there is nothing to say."""
+        if not self.uncharged:
+            return ""
+        return f"selection reads {', '.join(self.uncharged)}: private, and not part of the privacy claimed"
+
+
+def disclosure(sampler: Sampler, charged: Iterable[str] = ()) -> Disclosure:
+    """Say what a sampler makes clients disclose, given the fields that were released under an accounted mechanism.
+
+    Example:
+        >>> from fedpcs.sampling import make_sampler
+        >>> disclosure(make_sampler("fedpcs")).label
+        ''
+        >>> disclosure(make_sampler("fed-cbs")).label
+        'selection reads label_counts: private, and not part of the privacy claimed'
+    """
+    seen = {name for name in sampler.reads if ACCESS[name] == "private"}
+    heard = {name for name in sampler.hears if HEARD[name] == "private"}
+    private = tuple(sorted(seen | heard))
+    return Disclosure(private, tuple(name for name in private if name not in set(charged)))

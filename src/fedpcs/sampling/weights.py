@@ -1,0 +1,99 @@
+"""Aggregation rules: from a draw to the weights of the cohort's updates.
+
+The target is ḡ = Σ θ_i u_i over all clients; the estimate is Σ w_i ũ_i over the cohort, ũ_i = u_i + noise. With e_i the
+expansion of the design (1/π_i, or what stands in its place) and x_i the probability of one draw:
+
+    horvitz-thompson   w_i = θ_i e_i                     unbiased over draws; the only rule that is, exactly
+    hajek              w_i = θ_i e_i / Σ θ_j e_j         ratio estimate: slightly biased, far steadier
+    normalised         w_i = θ_i / Σ θ_j                 federated averaging; biased towards whoever is drawn often
+    paper              w_i = θ_i / (K x_i)               as printed: right for draws with replacement, wrong for others
+    precision          see `fedpcs.sampling.precision`   least mean-squared error, given the noise and clients' drift
+
+`cap` truncates: w_i ≤ cap·θ_i·N/K. It limits what one client can do to the model and takes E[Σw] below one, so the
+estimate leans towards zero and away from the clients that are rarely drawn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedpcs import _validate
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.precision import precision_weights
+from fedpcs.sampling.view import View
+
+RULES = ("horvitz-thompson", "hajek", "normalised", "paper", "precision")
+
+
+def weigh(
+    rule: str,
+    draw: Draw,
+    view: View,
+    *,
+    noise_power: FloatArray | None = None,
+    drift: float | None = None,
+    cap: float | None = None,
+) -> FloatArray:
+    """Return the weights of the drawn clients' updates.
+
+    Args:
+        rule: One of `RULES`, or "own" for what the sampler itself proposes.
+        draw: Who was drawn; after drop-outs, what `arrived` returned.
+        view: What the draw was made from.
+        noise_power: (cohort,) d·σ_i² in each update; the view's own if absent, none if it has none.
+        drift: Mean squared distance of a client's update from the clients' mean, for `precision`; see `estimate_drift`.
+        cap: Most a weight may exceed θ_i·N/K by, as a factor; no cap if absent.
+
+    Example:
+        >>> from fedpcs.sampling import make_sampler, make_view
+        >>> view = make_view(2, [50, 30, 20], budget=[1.0, 1.0, 4.0])
+        >>> draw = make_sampler("fedpcs").draw(view, np.random.default_rng(1))
+        >>> draw.clients.tolist(), weigh("hajek", draw, view).round(3).tolist()
+        ([1, 2], [0.75, 0.25])
+    """
+    _validate.choice("rule", rule, (*RULES, "own"))
+    if draw.clients.size == 0:
+        return np.zeros(0)
+    weight = view.data_weight[draw.clients]
+    if rule == "own":
+        found = draw.weights
+    elif rule == "normalised":
+        found = weight / weight.sum()
+    elif rule == "precision":
+        if drift is None:
+            raise InvalidInput("precision needs the clients' drift, got none. Pass drift=…; see estimate_drift.")
+        if noise_power is None:
+            noise_power = np.zeros_like(weight) if view.noise_power is None else view.noise_power[draw.clients]
+        found = precision_weights(weight, noise_power, drift)
+    elif rule == "paper":
+        found = weight / (draw.cohort_size * _draw_probability(draw))
+    else:
+        found = weight * _expansion(rule, draw)
+        if rule == "hajek":
+            found = found / found.sum()
+    return found if cap is None else np.minimum(found, _ceiling(cap, weight, view))
+
+
+def _expansion(rule: str, draw: Draw) -> FloatArray:
+    if draw.expansion is None:
+        raise InvalidInput(
+            f"{rule} needs inclusion probabilities, which this sampler does not have: it is biased by intention. "
+            "Use 'own', 'normalised' or 'precision', or another sampler."
+        )
+    return draw.expansion
+
+
+def _draw_probability(draw: Draw) -> FloatArray:
+    if draw.draw_probability is None:
+        raise InvalidInput(
+            "paper needs the probability of one draw, which this sampler does not have. Use 'own' or 'normalised'."
+        )
+    return draw.draw_probability[draw.clients]
+
+
+def _ceiling(cap: float, weight: FloatArray, view: View) -> FloatArray:
+    factor = _validate.number("cap", cap, low=1.0, remedy="At 1 every weight is at most that of uniform draws.")
+    num_available = int(np.count_nonzero(view.is_available))
+    return np.asarray(factor * weight * num_available / min(view.cohort_size, num_available))
