@@ -60,7 +60,7 @@ class ClusteredSampler:
 
     def _positions(self, num_draws: int, rng: np.random.Generator) -> FloatArray:
         if self.strata == "none":
-            return np.asarray(rng.random(num_draws) * num_draws)
+            return num_draws * rng.random(num_draws)
         start = rng.random(1 if self.strata == "systematic" else num_draws)
         return np.asarray(np.arange(num_draws) + start)
 
@@ -71,7 +71,7 @@ class ClusteredSampler:
         if self.strata == "none":
             return np.asarray(-np.expm1(num_draws * np.log1p(-np.minimum(length / num_draws, 1.0 - 1e-16))))
         if self.strata == "systematic":
-            return np.minimum(length, 1.0)
+            return np.asarray(np.minimum(length, 1.0))
         # A client overlaps the interval it starts in, the one it ends in, and all between, which it fills.
         first, last = np.floor(starts), np.ceil(ends) - 1.0
         missed = (1.0 - np.minimum(ends, first + 1.0) + starts) * np.where(last > first, 1.0 - (ends - last), 1.0)

@@ -30,7 +30,7 @@ from fedpcs import _validate
 from fedpcs._inclusion import inclusion_probability
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.view import IntArray
+from fedpcs.sampling.view import BoolArray, IntArray
 
 # Duels leave a unit at 0 or 1 up to rounding; what is nearer than this has got there.
 _SETTLED = 1e-12
@@ -102,33 +102,33 @@ def pivotal(inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
 
     A duel keeps both marginals and settles at least one of the two, so each sweep halves those that remain.
     """
-    p = inclusion.copy()
-    total = float(p.sum())
-    active = rng.permutation(np.flatnonzero((p > 0.0) & (p < 1.0)))
-    while active.size > 1:
-        paired = active.size // 2 * 2
-        a, b = active[:paired:2], active[1:paired:2]
+    inside = [np.flatnonzero(inclusion >= 1.0)]
+    unit = rng.permutation(np.flatnonzero((inclusion > 0.0) & (inclusion < 1.0)))
+    p = inclusion[unit]
+    while unit.size > 1:
+        paired = unit.size // 2 * 2
         # Notation: s = p_a + p_b. If s < 1 one drops out and the other gets s; else one is in, the other keeps s − 1.
-        s = p[a] + p[b]
+        (a, p_a), (b, p_b) = (unit[0:paired:2], p[0:paired:2]), (unit[1:paired:2], p[1:paired:2])
+        s = p_a + p_b
         is_low = s < 1.0
-        with np.errstate(divide="ignore", invalid="ignore"):  # the branch not taken may divide by zero
-            a_wins_probability = np.where(is_low, p[a] / s, (1.0 - p[b]) / (2.0 - s))
-        a_wins = rng.random(a.size) < a_wins_probability
-        winner, loser = np.where(a_wins, a, b), np.where(a_wins, b, a)
-        p[winner] = np.where(is_low, s, 1.0)
-        p[loser] = np.where(is_low, 0.0, s - 1.0)
-        active = active[(p[active] > _SETTLED) & (p[active] < 1.0 - _SETTLED)]
-    if active.size == 1:
-        p[active] = _last_unit(p, int(active[0]), total, rng)
-    return np.flatnonzero(p > 0.5)
+        # `a` wins with probability p_a/s or (1 − p_b)/(2 − s).
+        a_wins = rng.random(s.size) * np.where(is_low, s, 2.0 - s) < np.where(is_low, p_a, 1.0 - p_b)
+        a_goes_on = a_wins == is_low  # below one the winner fights on, above it the loser does
+        fighter, strength = np.where(a_goes_on, a, b), np.where(is_low, s, s - 1.0)
+        is_full = strength > 1.0 - _SETTLED
+        inside += [np.where(a_wins, a, b)[~is_low], fighter[is_full]]
+        goes_on = (strength > _SETTLED) & ~is_full
+        unit = np.concatenate([fighter[goes_on], unit[paired:]])
+        p = np.concatenate([strength[goes_on], p[paired:]])
+    inside.append(unit[_last_is_in(p, sum(map(len, inside)), float(inclusion.sum()), rng)])
+    return np.sort(np.concatenate(inside))
 
 
-def _last_unit(p: FloatArray, unit: int, total: float, rng: np.random.Generator) -> float:
-    """Settle the last one: by the size it must complete if that is a whole number, else by its own probability."""
+def _last_is_in(p: FloatArray, num_inside: int, total: float, rng: np.random.Generator) -> BoolArray:
+    """Settle the last unit, if there is one: by the size it must complete if that is whole, else by its own chance."""
     if abs(total - round(total)) < _WHOLE:
-        others = np.count_nonzero(p > 0.5) - int(p[unit] > 0.5)
-        return float(others < round(total))
-    return float(rng.random() < p[unit])
+        return np.full(p.size, num_inside < round(total))
+    return np.asarray(rng.random(p.size) < p)
 
 
 def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
