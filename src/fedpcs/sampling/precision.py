@@ -14,6 +14,8 @@ Without noise a drawn client speaks for itself (θ_i) and for an equal share of 
 its weight falls like 1/v_i. Inclusion probabilities do not enter: the rule is as good as its premise that being drawn
 says nothing about a client's update. Where budgets and data go together, `hajek` is the careful choice.
 
+If clients with more data agree better, as means over more records do, give each its own δ_i².
+
 References:
     R. M. Royall, Biometrika 57 (1970): prediction from a sample. R. C. Paule, J. Mandel, J. Res. NBS 87 (1982):
     `estimate_drift`.
@@ -32,13 +34,13 @@ _ROUNDING = 1e-12
 _BISECTIONS = 200
 
 
-def precision_weights(data_weight: FloatArray, noise_power: FloatArray, drift: float) -> FloatArray:
+def precision_weights(data_weight: FloatArray, noise_power: FloatArray, drift: float | FloatArray) -> FloatArray:
     """Return the weights of least mean-squared error among those that add up to one.
 
     Args:
         data_weight: (cohort,) θ_i, as shares of all clients: they need not add up to one.
         noise_power: (cohort,) v_i = d·σ_i², at least zero.
-        drift: δ², at least zero.
+        drift: δ², at least zero; one number for all, or (cohort,) if some clients differ more than others.
 
     Example:
         >>> precision_weights(np.array([0.2, 0.2]), np.array([0.0, 0.0]), 1.0).tolist()
@@ -48,14 +50,14 @@ def precision_weights(data_weight: FloatArray, noise_power: FloatArray, drift: f
     """
     θ = _validate.vector("data_weight", data_weight, low=0.0)
     v = _validate.vector("noise_power", noise_power, length=θ.size, low=0.0)
-    δ2 = _validate.number("drift", drift, low=0.0)
-    # Drift far below the noise acts like none, but keeps the limit "only the quietest count" well defined.
-    δ2 = max(δ2, _ROUNDING * float(v.max()))
-    if δ2 == 0.0:
-        δ2 = 1.0  # neither drift nor noise: all updates are the same, and any drift gives the same weights
-    trust = δ2 / (δ2 + v)
-    λ = (1.0 - float(θ @ trust)) / float(trust.sum())
-    return np.asarray((θ + λ) * trust)
+    δ2 = _validate.vector("drift", np.broadcast_to(drift, θ.shape), low=0.0)
+    # Drift far below the rest acts like none, but keeps the limit "only the surest count" well defined.
+    largest = max(float(v.max()), float(δ2.max()))
+    if largest == 0.0:
+        largest, δ2 = 1.0, np.ones_like(δ2)  # neither drift nor noise: any drift gives the same weights
+    δ2, v = np.maximum(δ2 / largest, _ROUNDING), v / largest
+    λ = (1.0 - float(θ @ (δ2 / (δ2 + v)))) / float(np.sum(1.0 / (δ2 + v)))
+    return np.asarray((θ * δ2 + λ) / (δ2 + v))
 
 
 def estimate_drift(updates: ArrayLike, noise_power: ArrayLike) -> float:

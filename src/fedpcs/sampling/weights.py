@@ -33,7 +33,7 @@ def weigh(
     view: View,
     *,
     noise_power: FloatArray | None = None,
-    drift: float | None = None,
+    drift: float | FloatArray | None = None,
     cap: float | None = None,
 ) -> FloatArray:
     """Return the weights of the drawn clients' updates.
@@ -43,7 +43,8 @@ def weigh(
         draw: Who was drawn; after drop-outs, what `arrived` returned.
         view: What the draw was made from.
         noise_power: (cohort,) d·σ_i² in each update; the view's own if absent, none if it has none.
-        drift: Mean squared distance of a client's update from the clients' mean, for `precision`; see `estimate_drift`.
+        drift: Mean squared distance of a client's update from the clients' mean, for `precision`: one number, see
+            `estimate_drift`, or (cohort,).
         cap: Most a weight may exceed θ_i·N/K by, as a factor; no cap if absent.
 
     Example:
