@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from timing import median_seconds, table
+from timing import median_seconds, peak_gib, table
 
 from fedpcs.game import Game, best_response, certify, make_game, solve, uniform, uniform_density
 from fedpcs.game.mean_field import settle
@@ -90,7 +90,7 @@ def measure(game: Game, reward: float, repeats: int) -> Measured:
         found = solve(game, reward)
         times[k] = time.perf_counter() - began
     cpu_seconds = (time.process_time() - cpu_began) / repeats
-    peak = _peak_gib()
+    peak = peak_gib()
     profile, aversion = found.profile, game.population.privacy_aversion
     evaluate = partial(client_utility, profile.budget, profile.retention, aversion, found.terms)
     yardstick = median_seconds(evaluate, repeats)
@@ -118,11 +118,6 @@ def measure_here(num_clients: int, reward: float) -> Measured:
     compile_kernels()
     repeats = 3 if num_clients < 100_000 else 1
     return measure(make_game(uniform(num_clients, seed=0)), reward, repeats)
-
-
-def _peak_gib() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return float(peak) / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, KiB elsewhere
 
 
 def warm_rows(game: Game, rewards: tuple[float, ...], repeats: int = 5) -> list[list[str]]:

@@ -1,7 +1,9 @@
-"""What every benchmark needs: a median time and a Markdown table."""
+"""What every benchmark needs: a median time, the memory a process has used, and a Markdown table."""
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -19,6 +21,12 @@ def median_seconds(work: Callable[[], object], repeats: int, clock: Clock = time
         work()
         times.append(clock() - began)
     return float(np.median(times))
+
+
+def peak_gib() -> float:
+    """Return the largest resident memory this process has had."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return float(peak) / (2**30 if sys.platform == "darwin" else 2**20)  # bytes there, KiB elsewhere
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -17,6 +17,7 @@ Example:
 from __future__ import annotations
 
 from fedpcs._inclusion import inclusion_probability as inclusion_probability
+from fedpcs.sampling.contract import check_sampler as check_sampler
 from fedpcs.sampling.designs import DESIGNS as DESIGNS
 from fedpcs.sampling.designs import draw_cohort as draw_cohort
 from fedpcs.sampling.draw import Draw as Draw

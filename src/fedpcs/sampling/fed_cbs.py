@@ -33,8 +33,8 @@ from fedpcs.sampling.view import IntArray, Memory, View
 
 # A perfectly balanced set would have infinite odds; below this, sets count as equally balanced.
 _BALANCED = 1e-12
-# Beyond this many clients each round looks at a random part of them, as deployments do.
-_MOST_CANDIDATES = 100_000
+# From this many clients on each round looks at a random part of them, as deployments do.
+_TOO_MANY = 100_000
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class FedCBSSampler:
         pool = np.flatnonzero(view.is_available)
         limit = self.num_candidates
         if limit is None:
-            limit = pool.size if pool.size <= _MOST_CANDIDATES else max(10 * view.cohort_size, 2_000)
+            limit = pool.size if pool.size < _TOO_MANY else max(10 * view.cohort_size, 2_000)
         limit = max(limit, view.cohort_size)
         return pool if limit >= pool.size else np.sort(rng.choice(pool, limit, replace=False, shuffle=False))
 
