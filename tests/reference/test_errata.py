@@ -8,6 +8,7 @@ import numpy as np
 import price_of_anarchy
 import pytest
 import reward_condition
+import selection_table
 import stage_derivative
 import stationary_point
 
@@ -15,6 +16,7 @@ from fedpcs.game import accuracy_scale_from_constants, individuals, make_game, m
 from fedpcs.game.payoffs import server_cost
 from fedpcs.game.reward import plan_rewards
 from fedpcs.game.sampling_ratio import closed_form
+from fedpcs.sampling import draw, inclusion_probability, make_sampler, make_view, weigh
 
 
 def test_1_only_the_corrected_stage_derivative_is_a_derivative() -> None:
@@ -143,3 +145,38 @@ def test_8_theorem_6_is_no_bound_and_proposition_4_is() -> None:
     least, count = price_of_anarchy.worst_random_margin(300)
     assert count > 200
     assert least >= 1.0
+
+
+def test_10_the_printed_weights_are_right_with_replacement_and_wrong_without() -> None:
+    budget = np.exp(np.random.default_rng(10).uniform(np.log(0.01), np.log(12.0), 40))
+    view = make_view(32, np.ones(40), budget=budget)
+    x = budget / budget.sum()
+    total = {"gumbel": np.zeros(600), "with-replacement": np.zeros(600)}
+    for design, found in total.items():
+        for k in range(found.size):
+            # Printed weights times how often a client was drawn: its expansion times K·x_i under replacement.
+            cohort = draw(make_sampler("fedpcs", design=design), view, np.random.default_rng([10, k]))
+            times = cohort.expansion * 32 * x[cohort.clients] if design == "with-replacement" else 1.0
+            found[k] = np.sum(times / (40 * 32 * x[cohort.clients]))
+            if design == "gumbel":
+                assert found[k] == pytest.approx(weigh("paper", cohort, view).sum())
+    exact = np.mean(selection_table.successive_inclusion_exact(x, 32) / (32 * x))
+    error = {design: found.std() / np.sqrt(found.size) for design, found in total.items()}
+    assert abs(total["with-replacement"].mean() - 1.0) < 4.0 * error["with-replacement"]
+    assert abs(total["gumbel"].mean() - exact) < 4.0 * error["gumbel"]
+    assert total["gumbel"].mean() - 1.0 > 20.0 * error["gumbel"]
+
+
+def test_11_draws_by_budget_never_lower_the_noise_of_unbiased_weights() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(300):
+        num_clients = int(rng.integers(2, 200))
+        budget = np.exp(rng.normal(0.0, rng.uniform(0.1, 4.0), num_clients))
+        cohort_size = int(rng.integers(1, num_clients + 1))
+
+        def noise(exponent: float, budget: np.ndarray = budget, cohort_size: int = cohort_size) -> float:
+            return float(np.sum(1.0 / (budget * inclusion_probability(budget**exponent, cohort_size))))
+
+        assert noise(1.0) >= noise(0.0) * (1.0 - 1e-12)
+        least = noise(-0.5)
+        assert all(least <= noise(exponent) * (1.0 + 1e-12) for exponent in (-2.0, -1.0, -0.75, -0.25, 0.0, 0.5, 1.0))
