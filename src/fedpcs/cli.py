@@ -162,6 +162,38 @@ def privacy(
 
 
 @app.command()
+def samplers(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One sampler, or your own as package.module:ClassName.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the samplers: what each reads from clients, whether that is private, whether its weights are unbiased.
+
+    Example: fedpcs samplers
+
+    With a NAME, show its settings and hold it to every sampler's promises: fedpcs samplers aocs
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import sampler_report
+
+    if name is None:
+        found = sampler_report.describe_all()
+        if as_json:
+            print(json.dumps(found))
+        else:
+            sampler_report.print_all(found, Console())
+        return
+    one = sampler_report.describe(name)
+    sampler_report.check(name)
+    if as_json:
+        print(json.dumps(one))
+    else:
+        sampler_report.print_one(one, Console())
+
+
+@app.command()
 def audit(
     mode: Annotated[str, typer.Option(help="client, record, record-training, paper or paper-one-step.")] = "client",
     rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,

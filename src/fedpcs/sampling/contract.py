@@ -98,6 +98,12 @@ def check_sampler(
         _check_statistics(sampler, world.view(_NUM_ROUNDS, memories), num_draws, seed)
 
 
+def try_out(sampler: Sampler, *, num_clients: int = 30, cohort_size: int = 6, seed: int = 0) -> Draw:
+    """Return one draw of `sampler` from the made-up federation, to see what it returns."""
+    world = _World(num_clients, cohort_size, seed)
+    return world.draw(sampler, world.view(0, start(sampler, num_clients)))
+
+
 def _check_rounds(sampler: Sampler, world: _World) -> Memory:
     memory = start(sampler, world.num_clients)
     saved = _through_a_file(memory)

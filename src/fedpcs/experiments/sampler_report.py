@@ -1,0 +1,73 @@
+"""What `fedpcs samplers` prints: what each sampler draws by, reads and promises."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import fields
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fedpcs.sampling import SAMPLERS, check_sampler, disclosure, make_sampler
+from fedpcs.sampling.contract import try_out
+
+
+def describe_all() -> list[dict[str, Any]]:
+    """Return a description of every registered sampler at its default settings."""
+    return [describe(name) for name in SAMPLERS]
+
+
+def describe(name: str) -> dict[str, Any]:
+    """Return what a sampler draws by, sees, hears and discloses, and its settings with their defaults."""
+    sampler = _make(name)
+    words = (sys.modules[type(sampler).__module__].__doc__ or type(sampler).__doc__ or "").strip().splitlines()
+    return {
+        "name": sampler.name,
+        "draws": words[0].partition(": ")[2] or words[0] if words else "",
+        "reads": list(sampler.reads),
+        "hears": list(sampler.hears),
+        "private": list(disclosure(sampler).private),
+        "label": disclosure(sampler).label,
+        "is_unbiased": try_out(sampler).expansion is not None,
+        "settings": {item.name: getattr(sampler, item.name) for item in fields(sampler)},
+    }
+
+
+def check(name: str) -> None:
+    """Hold a sampler to every sampler's promises; raise if it breaks one."""
+    check_sampler(_make(name))
+
+
+def print_all(found: list[dict[str, Any]], console: Console) -> None:
+    """Print one row per sampler."""
+    table = Table(title="Samplers at their default settings", title_justify="left")
+    for heading in ("name", "draws", "reads", "private", "weights"):
+        table.add_column(heading)
+    for one in found:
+        seen = ", ".join(dict.fromkeys(one["reads"] + one["hears"])) or "data sizes"
+        weights = "unbiased" if one["is_unbiased"] else "biased by intention"
+        table.add_row(one["name"], one["draws"], seen, ", ".join(one["private"]) or "–", weights)
+    console.print(table)
+    console.print("What is private is charged, or the run says that it was not.", highlight=False)
+
+
+def print_one(one: dict[str, Any], console: Console) -> None:
+    """Print a sampler that has kept its promises."""
+    table = Table(title=f"{one['name']}: {one['draws']}", title_justify="left", show_header=False)
+    for heading in ("reads", "hears"):
+        table.add_row(heading, ", ".join(one[heading]) or "–")
+    table.add_row("private", ", ".join(one["private"]) or "–")
+    table.add_row("weights", "unbiased" if one["is_unbiased"] else "biased by intention")
+    for name, default in one["settings"].items():
+        table.add_row(name, repr(default))
+    console.print(table)
+    promises = "repeatable, tidy, resumable, defined" + (", unbiased" if one["is_unbiased"] else "")
+    console.print(f"Keeps every promise: {promises}.", highlight=False)
+
+
+def _make(name: str) -> Any:
+    if ":" in name and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m` does: a sampler lies beside where the command is run
+    return make_sampler(name)
