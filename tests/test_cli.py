@@ -198,7 +198,7 @@ def test_caps_are_reported(tmp_path):
     assert fedpcs("verify", tmp_path / "found.npz", "--game", tmp_path / "game.toml").returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("solve", "--help"), ("verify", "--help")])
+@pytest.mark.parametrize("arguments", [("--help",), ("solve", "--help"), ("verify", "--help"), ("samplers", "--help")])
 def test_help_has_an_example(arguments):
     done = fedpcs(*arguments)
     assert done.returncode == 0

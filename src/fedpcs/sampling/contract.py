@@ -119,7 +119,8 @@ def _check_rounds(sampler: Sampler, world: _World) -> Memory:
 
 
 def _check_edges(sampler: Sampler, seed: int) -> None:
-    zeros = {name: np.zeros(6) for name in ACCESS if name not in ("num_samples", "is_available", "label_counts")}
+    positive = {"num_samples", "is_available", "label_counts", "budget"}
+    zeros = {name: np.zeros(6) for name in ACCESS if name not in positive}
     few = np.array([True, False, False, True, False, False])
     edges: dict[str, tuple[int, int, dict[str, Any]]] = {
         "one client": (1, 1, {}),

@@ -119,7 +119,7 @@ class DeltaSampler:
 
     def _ideal_size(self, view: View) -> FloatArray:
         variance = view.need("gradient_variance") if self._ratio > 0.0 else np.zeros(view.num_clients)
-        return np.asarray(np.sqrt(view.need("gradient_distance") ** 2 + self._ratio * variance))
+        return np.asarray(np.hypot(view.need("gradient_distance"), np.sqrt(self._ratio * variance)))
 
     def _score(self, view: View, feedback: Feedback) -> FloatArray:
         is_noisy = self.subtract_noise
@@ -131,4 +131,4 @@ class DeltaSampler:
         # A pseudo-gradient is the update over η·(local steps): then ζ has the units of σ.
         distance = distance / feedback.local_length
         variance = feedback.need("gradient_variance") if self._ratio > 0.0 else np.zeros_like(distance)
-        return np.asarray(np.sqrt(distance**2 + self._ratio * variance))
+        return np.asarray(np.hypot(distance, np.sqrt(self._ratio * variance)))

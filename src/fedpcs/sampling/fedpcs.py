@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedpcs import _validate
+from fedpcs.errors import InvalidInput
 from fedpcs.sampling.designs import DESIGNS
 from fedpcs.sampling.draw import Draw
 from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
@@ -44,5 +45,11 @@ class FedPCSSampler:
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
-        size = mixed_with_uniform(view.need("budget"), view.is_available, self.floor)
-        return draw_by_size(view, size, self.design, rng)
+        budget = view.need("budget")
+        if self.floor == 0.0 and not (budget[view.is_available] > 0.0).all():
+            client = int(np.flatnonzero(view.is_available & (budget <= 0.0))[0])
+            raise InvalidInput(
+                f"budget[{client}] must be above 0, got {budget[client]:g}: the client would never be drawn, which no weight "
+                "makes up for. Mark it as not available, or set floor above 0."
+            )
+        return draw_by_size(view, mixed_with_uniform(budget, view.is_available, self.floor), self.design, rng)

@@ -108,7 +108,10 @@ def overheard(feedback: Feedback, hears: tuple[str, ...]) -> Feedback:
 
 def without_noise(norm: FloatArray, noise_power: FloatArray | None) -> FloatArray:
     """Return √max(norm² − noise power, 0): what a norm would be without the noise, on average of squares."""
-    return norm if noise_power is None else np.sqrt(np.maximum(norm**2 - noise_power, 0.0))
+    if noise_power is None:
+        return norm
+    noise_norm = np.sqrt(noise_power)
+    return np.asarray(np.sqrt(np.maximum(norm - noise_norm, 0.0)) * np.sqrt(norm + noise_norm))
 
 
 def _shares(data_weight: FloatArray | None, num_heard: int) -> FloatArray:

@@ -63,8 +63,8 @@ class OptimalSampler:
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
-        noise_power = 0.0 if view.noise_power is None else view.noise_power
-        size = view.data_weight * np.sqrt(self._norm(view) ** 2 + noise_power)
+        noise_norm = 0.0 if view.noise_power is None else np.sqrt(view.noise_power)
+        size = view.data_weight * np.hypot(self._norm(view), noise_norm)
         return draw_by_size(view, mixed_with_uniform(size, view.is_available, self.floor), self.design, rng)
 
     def start(self, num_clients: int) -> Memory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import Cohort, draw_cohort
 from fedpcs.sampling.draw import Draw
@@ -13,11 +14,11 @@ from fedpcs.sampling.view import View
 def draw_by_size(view: View, size: FloatArray, design: str, rng: np.random.Generator) -> Draw:
     """Draw clients in proportion to `size`, as `design` does it, with unbiased weights θ_i·expansion_i.
 
-    Clients that are not available have size zero. If nobody else has a size either, all available ones are alike.
+    Clients that are not available have size zero. If nobody else has a size either, all available ones are alike. A client
+    of size zero among others that have one is never drawn: give it one unless its update is known to be zero.
     """
-    size = np.where(view.is_available, size, 0.0)
-    if not size.any():
-        size = view.is_available.astype(np.float64)
+    size = np.where(view.is_available, _validate.vector("size", size, length=view.num_clients, low=0.0), 0.0)
+    size = size / size.max() if size.any() else view.is_available.astype(np.float64)
     return weighed(view, draw_cohort(design, size, view.cohort_size, rng), size / size.sum())
 
 
@@ -39,4 +40,5 @@ def mixed_with_uniform(size: FloatArray, is_available: np.ndarray, share: float)
     uniform = is_available / np.count_nonzero(is_available)
     if not size.any():
         return np.asarray(uniform)
-    return np.asarray((1.0 - share) * (size / size.max()) / (size / size.max()).sum() + share * uniform)
+    size = size / size.max()  # so that the sum cannot overflow
+    return np.asarray((1.0 - share) * size / size.sum() + share * uniform)
