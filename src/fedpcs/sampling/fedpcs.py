@@ -49,7 +49,7 @@ class FedPCSSampler:
         if self.floor == 0.0 and not (budget[view.is_available] > 0.0).all():
             client = int(np.flatnonzero(view.is_available & (budget <= 0.0))[0])
             raise InvalidInput(
-                f"budget[{client}] must be above 0, got {budget[client]:g}: the client would never be drawn, which no weight "
-                "makes up for. Mark it as not available, or set floor above 0."
+                f"budget[{client}] must be above 0, got {budget[client]:g}: the client would never be drawn, "
+                "which no weight makes up for. Mark it as not available, or set floor above 0."
             )
         return draw_by_size(view, mixed_with_uniform(budget, view.is_available, self.floor), self.design, rng)

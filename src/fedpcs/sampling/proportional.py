@@ -14,8 +14,8 @@ from fedpcs.sampling.view import View
 def draw_by_size(view: View, size: FloatArray, design: str, rng: np.random.Generator) -> Draw:
     """Draw clients in proportion to `size`, as `design` does it, with unbiased weights θ_i·expansion_i.
 
-    Clients that are not available have size zero. If nobody else has a size either, all available ones are alike. A client
-    of size zero among others that have one is never drawn: give it one unless its update is known to be zero.
+    Clients that are not available have size zero. If nobody else has a size either, all available ones are alike. A
+    client of size zero among others that have one is never drawn: give it one unless its update is known to be zero.
     """
     size = np.where(view.is_available, _validate.vector("size", size, length=view.num_clients, low=0.0), 0.0)
     size = size / size.max() if size.any() else view.is_available.astype(np.float64)
