@@ -36,6 +36,10 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
             f"cohort_size must be above 0 and at most {available:g}, the clients that can be drawn, "
             f"got {cohort_size!r}."
         )
+    if cohort_size >= available:
+        return np.asarray((size > 0.0).astype(np.float64))
+    if not 1e-150 < size.max() < 1e150:
+        size = np.ldexp(size, -int(np.frexp(size.max())[1]))  # only proportions matter
     # Sorted by size, the certain clients are the largest. With the first l entries uncertain,
     # c = (K − what the certain ones take) / Σ_{j≤l} w_j s_j; the right l is the largest with c·s_l ≤ 1.
     # No more than K single clients can be certain, so only the K + 1 largest need sorting.
@@ -44,7 +48,7 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
     large = rank[num_small:][np.argsort(size[rank[num_small:]], kind="stable")]
     mass = size[rank[:num_small]].sum() + np.cumsum((count * size)[large])
     certain = count[large][::-1].cumsum()[::-1] - count[large]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scale = (cohort_size - certain) / mass
-    feasible = (cohort_size - certain > 0) & (scale * size[large] <= 1.0 + 1e-12)
-    return np.asarray(np.minimum(1.0, scale[np.flatnonzero(feasible)[-1]] * size))
+    left = cohort_size - certain
+    last = np.flatnonzero((left > 0) & (left * size[large] <= mass * (1.0 + 1e-12)))[-1]
+    with np.errstate(over="ignore"):  # a size that is huge beside the mass is a certain one
+        return np.asarray(np.minimum(1.0, left[last] * (size / mass[last])))

@@ -75,10 +75,7 @@ def vector(
 
     The result is a fresh array: a caller's later edits cannot reach it.
     """
-    raw = np.asarray(value)
-    if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
-        raise InvalidInput(_sentence(name, value, "a list of numbers", remedy))
-    array = np.array(raw, dtype=np.float64)
+    array = _numbers(name, value, "a list of numbers", remedy)
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"{name} must be a flat list of numbers, got shape {array.shape}. {remedy}".strip())
     if length is not None and array.size != length:
@@ -89,6 +86,32 @@ def vector(
         allowed = f"a number {_interval(low, high)}"
         raise InvalidInput(_sentence(f"{name}[{index}]", float(array[index]), allowed, remedy))
     return array
+
+
+def matrix(
+    name: str, value: ArrayLike, *, num_rows: int, low: float = -math.inf, least_columns: int = 1, remedy: str = ""
+) -> FloatArray:
+    """Return `value` as a fresh two-dimensional float array, all of it finite and at least `low`."""
+    array = _numbers(name, value, "a table of numbers", remedy)
+    if array.ndim != 2 or array.shape[0] != num_rows or array.shape[1] < least_columns:
+        wanted = f"{num_rows} rows of {least_columns} or more numbers"
+        raise InvalidInput(f"{name} must be {wanted}, got shape {array.shape}. {remedy}".strip())
+    good = np.isfinite(array) & (array >= low)
+    if not good.all():
+        row, column = map(int, np.argwhere(~good)[0])
+        allowed = f"a number {_interval(low, math.inf)}"
+        raise InvalidInput(_sentence(f"{name}[{row}, {column}]", float(array[row, column]), allowed, remedy))
+    return array
+
+
+def _numbers(name: str, value: ArrayLike, wanted: str, remedy: str) -> FloatArray:
+    try:
+        raw = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        raise InvalidInput(_sentence(name, value, wanted, remedy)) from None
+    if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
+        raise InvalidInput(_sentence(name, value, wanted, remedy))
+    return np.array(raw, dtype=np.float64)
 
 
 def _interval(low: float, high: float) -> str:

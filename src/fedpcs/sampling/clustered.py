@@ -56,7 +56,7 @@ class ClusteredSampler:
         inclusion = np.zeros(view.num_clients)
         inclusion[order] = self._inclusion(ends, num_draws)
         expansion = times / (num_draws * view.data_weight[clients])
-        return weighed(view, Cohort(clients, inclusion, expansion), view.data_weight)
+        return weighed(view, Cohort(clients, inclusion, expansion, times), view.data_weight)
 
     def _positions(self, num_draws: int, rng: np.random.Generator) -> FloatArray:
         if self.strata == "none":

@@ -47,15 +47,17 @@ class Cohort:
         clients: (cohort,) distinct, ascending.
         inclusion: (clients,) π_i; for `gumbel` Rosén's approximation, which no weight uses.
         expansion: (cohort,) how many clients each member stands for.
+        times: (cohort,) how often each was drawn; None if draws do not repeat.
     """
 
     clients: IntArray
     inclusion: FloatArray
     expansion: FloatArray
+    times: IntArray | None = None
 
 
 def draw_cohort(design: str, size: FloatArray, cohort_size: int, rng: np.random.Generator) -> Cohort:
-    """Draw `cohort_size` clients, likelier the larger their `size`; all of positive size if there are no more.
+    """Draw `cohort_size` clients, likelier the larger their `size`; no more than have a positive one.
 
     Args:
         design: One of `DESIGNS`.
@@ -78,9 +80,9 @@ def draw_cohort(design: str, size: FloatArray, cohort_size: int, rng: np.random.
     num_positive = int(np.count_nonzero(size))
     if num_positive == 0:
         raise InvalidInput("size must be above 0 for at least one client, got only zeros. Nobody could be drawn.")
-    size = size / size.max()
     if design in FIXED_INCLUSION:
         return draw_included(design, inclusion_probability(size, min(cohort_size, num_positive)), rng)
+    size = size / size.max()  # so that the sum cannot overflow
     return _SUCCESSIVE[design](size / size.sum(), cohort_size, rng)
 
 
@@ -126,9 +128,13 @@ def pivotal(inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
 
 def _last_is_in(p: FloatArray, num_inside: int, total: float, rng: np.random.Generator) -> BoolArray:
     """Settle the last unit, if there is one: by the size it must complete if that is whole, else by its own chance."""
-    if abs(total - round(total)) < _WHOLE:
+    if _is_whole(total):
         return np.full(p.size, num_inside < round(total))
     return np.asarray(rng.random(p.size) < p)
+
+
+def _is_whole(total: float) -> bool:
+    return round(total) >= 1 and abs(total - round(total)) < _WHOLE
 
 
 def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
@@ -139,7 +145,7 @@ def systematic(inclusion: FloatArray, rng: np.random.Generator) -> IntArray:
         return certain
     ends = np.cumsum(inclusion[order])
     total = ends[-1]
-    if abs(total - round(total)) < _WHOLE:
+    if _is_whole(total):
         ends *= round(total) / total
         total = float(round(total))
     points = rng.random() + np.arange(np.ceil(total))
@@ -195,7 +201,7 @@ def with_replacement(draw_probability: FloatArray, cohort_size: int, rng: np.ran
     drawn = np.searchsorted(ends, rng.random(cohort_size) * ends[-1], side="right")
     clients, times = np.unique(drawn, return_counts=True)
     inclusion = -np.expm1(cohort_size * np.log1p(-np.minimum(draw_probability, 1.0 - 1e-16)))
-    return Cohort(clients, inclusion, times / (cohort_size * draw_probability[clients]))
+    return Cohort(clients, inclusion, times / (cohort_size * draw_probability[clients]), times)
 
 
 _WITH_INCLUSION: dict[str, Callable[[FloatArray, np.random.Generator], IntArray]] = {

@@ -23,6 +23,7 @@ class Draw:
             what the design has in its place. None if the sampler is biased by intention.
         draw_probability: (clients,) x_i of one draw, adding up to one; None if the sampler has none.
         cohort_size: K as it was asked for.
+        times: (cohort,) how often each client was drawn; None if draws do not repeat.
     """
 
     clients: IntArray
@@ -31,6 +32,7 @@ class Draw:
     expansion: FloatArray | None
     draw_probability: FloatArray | None
     cohort_size: int
+    times: IntArray | None = None
 
 
 def chosen(view: View, clients: IntArray, weights: FloatArray) -> Draw:

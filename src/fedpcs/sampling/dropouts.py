@@ -36,21 +36,27 @@ def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Dra
         raise InvalidInput(
             f"came must be {draw.clients.size} booleans, one per client drawn, got {heard.dtype}, shape {heard.shape}."
         )
-    survival = _probabilities(survival_probability)
-    of_heard = (
-        np.broadcast_to(survival, draw.clients.shape)[heard] if survival.ndim == 0 else survival[draw.clients[heard]]
-    )
+    survival = _probabilities(survival_probability, draw)
+    of_heard = np.full(np.count_nonzero(heard), survival) if survival.ndim == 0 else survival[draw.clients[heard]]
     return replace(
         draw,
         clients=draw.clients[heard],
         weights=draw.weights[heard] / of_heard,
         expansion=None if draw.expansion is None else draw.expansion[heard] / of_heard,
+        times=None if draw.times is None else draw.times[heard],
         draw_probability=None if draw.draw_probability is None else draw.draw_probability * survival,
     )
 
 
-def _probabilities(value: ArrayLike) -> FloatArray:
-    """Return one number or one per client, in (0, 1]."""
+def _probabilities(value: ArrayLike, draw: Draw) -> FloatArray:
+    """Return one number or one per client of the whole population, in (0, 1]."""
+    known = [array.size for array in (draw.inclusion, draw.draw_probability) if array is not None]
+    least = known[0] if known else int(draw.clients.max(initial=-1)) + 1
+    if np.ndim(value) and not (np.size(value) == least or (not known and np.size(value) > least)):
+        raise InvalidInput(
+            f"survival_probability must be one number, or one for each of {'' if known else 'at least '}{least} "
+            f"clients, drawn or not, got {np.size(value)}."
+        )
     survival = _validate.vector("survival_probability", np.atleast_1d(value), low=0.0, high=1.0)
     if not (survival > 0.0).all():
         raise InvalidInput(

@@ -148,6 +148,6 @@ def usable_counts(noisy_counts: ArrayLike, num_samples: ArrayLike) -> FloatArray
     Post-processing: it costs no privacy. A row with nothing left is taken as balanced.
     """
     sizes = _validate.vector("num_samples", num_samples, low=0.0)
-    counts = np.maximum(np.asarray(noisy_counts, dtype=np.float64), 0.0)
+    counts = np.maximum(_validate.matrix("noisy_counts", noisy_counts, num_rows=sizes.size, least_columns=2), 0.0)
     counts = np.where(counts.sum(axis=1, keepdims=True) > 0.0, counts, 1.0)
     return np.asarray(counts * (sizes / counts.sum(axis=1))[:, None])

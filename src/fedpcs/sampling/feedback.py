@@ -63,7 +63,7 @@ HEARD: Mapping[str, str] = {item.name: item.metadata["access"] for item in field
 
 
 def make_feedback(
-    clients: IntArray,
+    clients: ArrayLike,
     *,
     updates: ArrayLike | None = None,
     data_weight: FloatArray | None = None,
@@ -82,14 +82,12 @@ def make_feedback(
     names = set(HEARD) - {"local_length"}
     if unknown := set(arrays) - names:
         raise InvalidInput(f"Feedback has no field {min(unknown)!r}; it has {', '.join(sorted(names))}.")
-    indices = np.array(clients, dtype=np.int64)
-    if indices.ndim != 1 or (indices.size > 1 and not (np.diff(indices) > 0).all()):
-        raise InvalidInput(f"clients must be distinct and ascending, got {indices.tolist()!r}.")
+    indices = _indices(clients)
     if indices.size == 0:
         return Feedback(clients=indices)
     if updates is not None:
         share = _shares(data_weight, indices.size)
-        arrays = {**arrays, **_of_updates(np.asarray(updates, dtype=np.float64), share)}
+        arrays = {**arrays, **_of_updates(_validate.matrix("updates", updates, num_rows=indices.size), share)}
         if (noise := arrays.get("noise_power")) is not None:
             arrays["distance_noise_power"] = _distance_noise(np.asarray(noise, dtype=np.float64), share)
     checked = {
@@ -114,16 +112,26 @@ def without_noise(norm: FloatArray, noise_power: FloatArray | None) -> FloatArra
     return np.asarray(np.sqrt(np.maximum(norm - noise_norm, 0.0)) * np.sqrt(norm + noise_norm))
 
 
+def _indices(clients: ArrayLike) -> IntArray:
+    raw = np.asarray(clients)
+    is_empty = raw.shape == (0,)
+    if not (is_empty or (raw.ndim == 1 and np.issubdtype(raw.dtype, np.integer))):
+        raise InvalidInput(f"clients must be a flat list of whole numbers, got {raw.dtype} of shape {raw.shape}.")
+    if not is_empty and not (raw[0] >= 0 and (np.diff(raw) > 0).all()):
+        raise InvalidInput(f"clients must be distinct, ascending and at least 0, got {raw.tolist()!r}.")
+    return raw.astype(np.int64)
+
+
 def _shares(data_weight: FloatArray | None, num_heard: int) -> FloatArray:
     if data_weight is None:
         return np.full(num_heard, 1.0 / num_heard)
     weight = _validate.vector("data_weight", data_weight, length=num_heard, low=0.0)
+    if not weight.any():
+        raise InvalidInput("data_weight must be above 0 for at least one client, got only zeros.")
     return np.asarray(weight / weight.sum())
 
 
 def _of_updates(updates: FloatArray, share: FloatArray) -> dict[str, FloatArray]:
-    if updates.ndim != 2 or updates.shape[0] != share.size:
-        raise InvalidInput(f"updates must be a ({share.size}, parameters) array, got shape {updates.shape}.")
     distance = np.linalg.norm(updates - share @ updates, axis=1)
     return {"update_norm": np.linalg.norm(updates, axis=1), "update_distance": distance}
 

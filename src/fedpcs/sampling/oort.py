@@ -71,12 +71,13 @@ class OortSampler:
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
-        allowed = self._allowed(view)
+        allowed = self._allowed(view, rng)
         is_seen = ~np.isnan(view.memory["utility"])
         seen, unseen = np.flatnonzero(allowed & is_seen), np.flatnonzero(allowed & ~is_seen)
         cohort_size = min(view.cohort_size, seen.size + unseen.size)
         first, decay, least = self.exploration
-        num_exploited = int((1.0 - max(least, first * decay**view.round_index)) * cohort_size)
+        share = 1.0 - max(least, first * decay**view.round_index)
+        num_exploited = int(share * cohort_size + 1e-9)  # 1 − 0.9 of ten is one, whatever floats say
         num_exploited = min(max(num_exploited, cohort_size - unseen.size), seen.size)
         exploited = self._exploit(view, seen, num_exploited, rng)
         explored = self._explore(view, unseen, cohort_size - num_exploited, rng)
@@ -110,16 +111,18 @@ class OortSampler:
         memory["percentile"] = self._paced(memory["percentile"], memory["utility_by_round"])
         return memory
 
-    def _allowed(self, view: View) -> BoolArray:
-        """Return who may be drawn: available, and not worn out."""
+    def _allowed(self, view: View, rng: np.random.Generator) -> BoolArray:
+        """Return who may be drawn: available, and not among those who took part too often, if others are left."""
         if self.most_rounds is None:
             return view.is_available
         times = view.memory["times"]
-        worn = np.flatnonzero(times >= self.most_rounds)
-        worn = worn[np.argsort(-times[worn], kind="stable")][: int(_MOST_BLACKLISTED * view.num_clients)]
+        worn = np.flatnonzero(view.is_available & (times >= self.most_rounds))
+        spare = int(np.count_nonzero(view.is_available)) - view.cohort_size
+        num_resting = min(int(_MOST_BLACKLISTED * view.num_clients), max(spare, 0))
+        most_worn_first = np.lexsort((rng.random(worn.size), -times[worn]))
         allowed = view.is_available.copy()
-        allowed[worn] = False
-        return allowed if allowed.any() else view.is_available
+        allowed[worn[most_worn_first[:num_resting]]] = False
+        return allowed
 
     def _exploit(self, view: View, seen: IntArray, num_wanted: int, rng: np.random.Generator) -> IntArray:
         if num_wanted == 0:

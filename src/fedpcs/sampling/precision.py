@@ -28,7 +28,6 @@ from numpy.typing import ArrayLike
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
-from fedpcs.errors import InvalidInput
 
 _ROUNDING = 1e-12
 _BISECTIONS = 200
@@ -50,14 +49,15 @@ def precision_weights(data_weight: FloatArray, noise_power: FloatArray, drift: f
     """
     θ = _validate.vector("data_weight", data_weight, low=0.0)
     v = _validate.vector("noise_power", noise_power, length=θ.size, low=0.0)
-    δ2 = _validate.vector("drift", np.broadcast_to(drift, θ.shape), low=0.0)
-    # Drift far below the rest acts like none, but keeps the limit "only the surest count" well defined.
-    largest = max(float(v.max()), float(δ2.max()))
-    if largest == 0.0:
-        largest, δ2 = 1.0, np.ones_like(δ2)  # neither drift nor noise: any drift gives the same weights
-    δ2, v = np.maximum(δ2 / largest, _ROUNDING), v / largest
-    λ = (1.0 - float(θ @ (δ2 / (δ2 + v)))) / float(np.sum(1.0 / (δ2 + v)))
-    return np.asarray((θ * δ2 + λ) / (δ2 + v))
+    δ2 = _validate.vector("drift", drift if np.ndim(drift) else np.full(θ.size, drift), length=θ.size, low=0.0)
+    total = δ2 + v
+    is_sure = total == 0.0
+    if is_sure.any():
+        # The limit as drift vanishes: those without noise speak for themselves and, alike, for all others.
+        return np.where(is_sure, θ + (1.0 - θ[is_sure].sum()) / np.count_nonzero(is_sure), 0.0)
+    smallest = float(total.min())
+    λ = (1.0 - float(θ @ (δ2 / total))) / float(np.sum(smallest / total))  # in units of the smallest
+    return np.asarray(θ * (δ2 / total) + λ * (smallest / total))
 
 
 def estimate_drift(updates: ArrayLike, noise_power: ArrayLike) -> float:
@@ -74,21 +74,25 @@ def estimate_drift(updates: ArrayLike, noise_power: ArrayLike) -> float:
     Returns:
         δ², zero if the noise explains all the spread there is. A single update shows none.
     """
-    rows = np.asarray(updates, dtype=np.float64)
-    if rows.ndim != 2 or rows.shape[0] == 0 or not np.isfinite(rows).all():
-        raise InvalidInput(f"updates must be a (cohort, parameters) array of finite numbers, got shape {rows.shape}.")
-    v = _validate.vector("noise_power", noise_power, length=rows.shape[0], low=0.0)
-    n = rows.shape[0]
-    centred = rows - rows.mean(axis=0)
-    gram = centred @ centred.T  # distances from any weighted mean follow from this, so updates are read once
+    v = _validate.vector("noise_power", noise_power, low=0.0)
+    n = v.size
+    rows = _validate.matrix("updates", updates, num_rows=n, remedy="One row for each entry of noise_power.")
+    if n == 1:
+        return 0.0
+    # Distances from any weighted mean follow from products of rows, so updates are read once. Rows are taken from the
+    # mean of the quieter half, or a loud one would swallow the others' digits.
+    centred = rows - rows[v <= np.median(v)].mean(axis=0)
+    gram = centred @ centred.T
 
     def excess(δ2: float) -> float:
         a = 1.0 / (δ2 + v)
         return float(a @ gram.diagonal() - a @ gram @ a / a.sum() - (n - 1))
 
-    high = float(gram.trace())
-    low = _ROUNDING * (high + float(v.max()))
-    if n == 1 or low == 0.0 or excess(low) <= 0.0:
+    spread = gram.diagonal()[gram.diagonal() > 0.0]
+    if spread.size == 0:
+        return 0.0
+    low, high = _ROUNDING * float(spread.min()), float(spread.sum())
+    if excess(low) <= 0.0:
         return 0.0
     while excess(high) > 0.0:
         high *= 2.0

@@ -31,6 +31,7 @@ def weighed(view: View, cohort: Cohort, draw_probability: FloatArray) -> Draw:
         expansion=cohort.expansion,
         draw_probability=draw_probability,
         cohort_size=view.cohort_size,
+        times=cohort.times,
     )
 
 

@@ -65,7 +65,7 @@ def _imported(name: str) -> type[Any]:
     module_name, _, class_name = name.partition(":")
     try:
         kind = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"sampler {name!r} could not be imported: {error}. It must be package.module:ClassName."
         ) from error

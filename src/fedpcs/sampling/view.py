@@ -160,18 +160,8 @@ def _availability(value: ArrayLike | None, num_clients: int) -> BoolArray:
 
 
 def _label_counts(value: ArrayLike, num_clients: int) -> FloatArray:
-    counts = np.array(value, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape[0] != num_clients or counts.shape[1] < 2:
-        raise InvalidInput(
-            f"label_counts must be (clients, classes) with {num_clients} rows and at least 2 classes, "
-            f"got shape {counts.shape}. It needs single-label classification data."
-        )
-    if not (np.isfinite(counts) & (counts >= 0.0)).all():
-        row, column = np.argwhere(~(np.isfinite(counts) & (counts >= 0.0)))[0]
-        raise InvalidInput(
-            f"label_counts[{row}, {column}] must be a number of at least 0, got {counts[row, column]}. "
-            "Counts released with noise go through `usable_counts` first."
-        )
+    remedy = "One row per client, one column per class; counts released with noise go through usable_counts first."
+    counts = _validate.matrix("label_counts", value, num_rows=num_clients, low=0.0, least_columns=2, remedy=remedy)
     if not (counts.sum(axis=1) > 0.0).all():
         row = int(np.flatnonzero(counts.sum(axis=1) <= 0.0)[0])
         raise InvalidInput(f"label_counts[{row}] must hold at least one record, got none.")

@@ -6,7 +6,7 @@ expansion of the design (1/π_i, or what stands in its place) and x_i the probab
     horvitz-thompson   w_i = θ_i e_i                     unbiased over draws; the only rule that is, exactly
     hajek              w_i = θ_i e_i / Σ θ_j e_j         ratio estimate: slightly biased, far steadier
     normalised         w_i = θ_i / Σ θ_j                 federated averaging; biased towards whoever is drawn often
-    paper              w_i = θ_i / (K x_i)               as printed: right for draws with replacement, wrong for others
+    paper              w_i = θ_i / (K x_i) for each draw as printed: right for draws with replacement, wrong for others
     precision          see `fedpcs.sampling.precision`   least mean-squared error, given the noise and clients' drift
 
 `cap` truncates: w_i ≤ cap·θ_i·N/K. It limits what one client can do to the model and takes E[Σw] below one, so the
@@ -59,7 +59,7 @@ def weigh(
         return np.zeros(0)
     weight = view.data_weight[draw.clients]
     if rule == "own":
-        found = draw.weights
+        found = draw.weights.copy()
     elif rule == "normalised":
         found = weight / weight.sum()
     elif rule == "precision":
@@ -69,7 +69,7 @@ def weigh(
             noise_power = np.zeros_like(weight) if view.noise_power is None else view.noise_power[draw.clients]
         found = precision_weights(weight, noise_power, drift)
     elif rule == "paper":
-        found = weight / (draw.cohort_size * _draw_probability(draw))
+        found = weight / (draw.cohort_size * _draw_probability(draw)) * (1 if draw.times is None else draw.times)
     else:
         found = weight * _expansion(rule, draw)
         if rule == "hajek":

@@ -1,0 +1,112 @@
+"""`clustered` lays clients end to end and draws one from each unit: unbiased, even, never worse than MD sampling."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedpcs.sampling import draw, make_sampler, make_view
+
+STRATA = ["independent", "systematic", "none"]
+SIZES = {
+    "distinct": [50, 9, 8, 7, 13, 6, 5, 22],
+    "with equals": [30, 10, 10, 10, 10, 10, 10, 30],
+    "one giant": [500, 3, 2, 2, 1, 1, 4, 7],
+}
+
+
+def times_drawn(drawn, view, num_draws):
+    return np.rint(drawn.expansion * num_draws * view.data_weight[drawn.clients])
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("strata", STRATA)
+def test_weights_are_shares_on_average_and_inclusion_is_how_often_clients_come_up(strata, sizes):
+    """With equals the inclusion depends on the order they were laid in, and is right for that order."""
+    view = make_view(3, SIZES[sizes])
+    sampler, rng, num_draws = make_sampler("clustered", strata=strata), np.random.default_rng(0), 700
+    weight, is_in, inclusion = np.zeros((3, num_draws, 8))
+    for row in range(num_draws):
+        drawn = draw(sampler, view, rng)
+        weight[row, drawn.clients] = drawn.weights
+        is_in[row, drawn.clients] = 1.0
+        inclusion[row] = drawn.inclusion
+    assert np.allclose(weight.sum(axis=1), 1.0, rtol=1e-12)
+    for found, expected in ((weight, view.data_weight), (is_in - inclusion, 0.0)):
+        error = found.std(axis=0) / np.sqrt(num_draws)
+        gap = np.abs(found.mean(axis=0) - expected)
+        # A client too small to have come up at all has no spread to judge by: once in 700 is its error.
+        assert (gap < 4.5 * np.maximum(error, 1 / num_draws) + 1e-12).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 300), min_size=2, max_size=12),
+    data=st.data(),
+    strata=st.sampled_from(["independent", "systematic"]),
+    seed=st.integers(0, 2**32),
+)
+def test_a_large_client_is_drawn_from_every_interval_it_fills(sizes, data, strata, seed):
+    num_draws = data.draw(st.integers(1, len(sizes)))
+    view = make_view(num_draws, sizes)
+    drawn = draw(make_sampler("clustered", strata=strata), view, np.random.default_rng(seed))
+    times = np.zeros(len(sizes))
+    times[drawn.clients] = times_drawn(drawn, view, num_draws)
+    length = num_draws * view.data_weight
+    assert times.sum() == num_draws
+    assert (times >= np.floor(length + 1e-9) - 1).all()
+    assert (times <= np.ceil(length - 1e-9) + 1).all()
+    assert drawn.weights == pytest.approx(times[drawn.clients] / num_draws)
+    assert (drawn.inclusion[length >= 2.0] > 1.0 - 1e-9).all()
+
+
+def test_inclusion_by_hand():
+    """Lengths 1.5, 1 and 0.5 on [0, 3): the first fills [0, 1) and half of [1, 2), the next lies across a border."""
+    view = make_view(3, [30, 20, 10])
+    found = {name: draw(make_sampler("clustered", strata=name), view, np.random.default_rng(0)) for name in STRATA}
+    assert found["independent"].inclusion == pytest.approx([1.0, 0.75, 0.5])
+    assert found["systematic"].inclusion == pytest.approx([1.0, 1.0, 0.5])
+    assert found["none"].inclusion == pytest.approx([1 - 0.5**3, 1 - (2 / 3) ** 3, 1 - (5 / 6) ** 3])
+
+
+def test_strata_never_add_variance():
+    """Updates that follow size are what strata are good at; updates that do not are no worse than with none."""
+    rng = np.random.default_rng(0)
+    sizes = np.sort(rng.pareto(1.5, 20) * 50 + 5)
+    view = make_view(6, sizes)
+    updates = np.stack([np.log(sizes), rng.normal(size=20)], axis=1)
+    spread = {}
+    for strata in STRATA:
+        sampler, source = make_sampler("clustered", strata=strata), np.random.default_rng(1)
+        drawn = (draw(sampler, view, source) for _ in range(1_000))
+        spread[strata] = np.var([one.weights @ updates[one.clients] for one in drawn], axis=0)
+    assert spread["independent"][0] < 0.3 * spread["none"][0]
+    assert spread["independent"][1] < 1.1 * spread["none"][1]
+    target = view.data_weight @ updates
+    exact = (view.data_weight @ (updates - target) ** 2) / 6
+    assert spread["none"] == pytest.approx(exact, rel=0.15)
+
+
+@pytest.mark.parametrize("strata", STRATA)
+def test_absent_clients_hold_no_interval(strata):
+    view = make_view(5, [10, 20, 30, 40, 900], is_available=[True, True, True, True, False])
+    drawn = draw(make_sampler("clustered", strata=strata), view, np.random.default_rng(0))
+    assert times_drawn(drawn, view, 4).sum() == 4  # no more draws than clients
+    assert drawn.inclusion[4] == 0.0
+    assert 4 not in drawn.clients
+
+
+def test_equal_clients_and_equal_strata_are_drawn_one_each():
+    drawn = draw(make_sampler("clustered"), make_view(7, np.full(7, 3)), np.random.default_rng(0))
+    assert drawn.clients.tolist() == list(range(7))
+    assert drawn.inclusion == pytest.approx(np.ones(7))
+
+
+def test_which_of_the_equals_lies_across_a_border_is_left_to_chance():
+    """Of twelve equal clients in five intervals those across a border are drawn less often; nobody is for good."""
+    view = make_view(5, np.full(12, 4))
+    rng = np.random.default_rng(0)
+    inclusion = np.array([draw(make_sampler("clustered"), view, rng).inclusion for _ in range(400)])
+    assert np.ptp(inclusion[0]) > 0.03
+    error = inclusion.std() / np.sqrt(400)
+    assert np.abs(inclusion.mean(axis=0) - inclusion.mean()).max() < 4.5 * error

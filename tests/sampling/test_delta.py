@@ -1,0 +1,203 @@
+"""`delta` draws by distance and scatter: formulas by hand, mass that is only shared out anew, and units that cancel."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember
+
+SIZES = np.array([50.0, 30.0, 20.0, 100.0])
+
+
+def learnt(sampler, probability, clients, sizes=SIZES, **feedback):
+    """p after one round in which `clients` took part."""
+    view = make_view(2, sizes, memory={"probability": np.array(probability, dtype=float)})
+    drawn = draw(sampler, view, np.random.default_rng(0))
+    return remember(sampler, view, drawn, make_feedback(np.array(clients), **feedback))["probability"]
+
+
+@pytest.mark.parametrize(
+    ("settings_given", "variance"),
+    [
+        ({}, [64.0, 16.0, 256.0]),
+        ({"local_steps": 4}, [256.0, 64.0, 1024.0]),
+        ({"variance_ratio": 2.0}, [8.0, 2.0, 32.0]),
+    ],
+)
+def test_the_ideal_formula(settings_given, variance):
+    """√(9 + 16), √(0 + 4) and √(36 + 64): 5, 2 and 10 of 17."""
+    view = make_view(1, SIZES[:3], gradient_distance=[3.0, 0.0, 6.0], gradient_variance=variance)
+    sampler = make_sampler("delta", information="ideal", floor=0.0, **settings_given)
+    drawn = draw(sampler, view, np.random.default_rng(0))
+    assert drawn.draw_probability == pytest.approx(np.array([5, 2, 10]) / 17, rel=1e-12)
+    assert drawn.inclusion == pytest.approx(np.array([5, 2, 10]) / 17, rel=1e-12)
+    assert drawn.weights == pytest.approx(SIZES[:3][drawn.clients] / 100 / drawn.inclusion[drawn.clients])
+
+
+def test_no_other_probabilities_make_the_bound_smaller():
+    """p ∝ √s minimises Σ s_i/p_i over the simplex."""
+    rng = np.random.default_rng(0)
+    distance, variance = rng.uniform(0, 3, 8), rng.uniform(0, 5, 8)
+    view = make_view(1, np.ones(8), gradient_distance=distance, gradient_variance=variance)
+    sampler = make_sampler("delta", information="ideal", local_steps=3, floor=0.0)
+    square = distance**2 + variance / 12
+    best = np.sum(square / draw(sampler, view, rng).draw_probability)
+    assert all(np.sum(square / other) >= best * (1 - 1e-12) for other in rng.dirichlet(np.ones(8), 200))
+
+
+def test_before_the_first_round_all_are_alike():
+    drawn = draw(make_sampler("delta"), make_view(2, SIZES), np.random.default_rng(0))
+    assert drawn.inclusion == pytest.approx([0.5] * 4)
+
+
+def test_the_mass_of_participants_is_shared_by_score_and_others_keep_theirs():
+    """Distances over a local length of 0.5 are 3 and 6; scores 5 and 10 share 0.3 + 0.1."""
+    found = learnt(
+        make_sampler("delta"),
+        [0.3, 0.4, 0.1, 0.2],
+        [0, 2],
+        update_distance=[1.5, 3.0],
+        gradient_variance=[64.0, 256.0],
+        local_length=0.5,
+    )
+    assert found == pytest.approx([0.4 / 3, 0.4, 0.8 / 3, 0.2], rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), score=st.sampled_from(["formula", "authors-code"]))
+def test_mass_is_conserved_and_stays_put_outside_the_cohort(seed, score):
+    rng = np.random.default_rng(seed)
+    sampler = make_sampler("delta", score=score)
+    memory, sizes = {}, rng.integers(1, 100, 9)
+    for t in range(6):
+        view = make_view(4, sizes, round_index=t, memory=memory)
+        drawn = draw(sampler, view, rng)
+        before = memory.get("probability", np.full(9, 1 / 9))
+        updates = rng.normal(size=(4, 3)) * rng.choice([0.0, 1e-6, 1.0, 1e6], size=(4, 1))
+        feedback = make_feedback(
+            drawn.clients, updates=updates, gradient_variance=rng.uniform(0, 1, 4), noise_power=rng.uniform(0, 1, 4)
+        )
+        memory = remember(sampler, view, drawn, feedback)
+        after = memory["probability"]
+        outside = np.setdiff1d(np.arange(9), drawn.clients)
+        assert after.sum() == pytest.approx(1.0, rel=1e-14)
+        assert after[outside] == pytest.approx(before[outside], rel=1e-14)
+        assert after[drawn.clients].sum() == pytest.approx(before[drawn.clients].sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
+def test_the_length_of_local_training_cancels(factor):
+    """A learning rate or step count times `factor` makes updates, and the noise in them, that much longer."""
+    rng = np.random.default_rng(0)
+    updates, variance = rng.normal(size=(3, 5)), [0.5, 2.0, 1.0]
+
+    def run(scale):
+        return learnt(
+            make_sampler("delta"),
+            [0.25] * 4,
+            [0, 1, 3],
+            updates=updates * scale,
+            noise_power=np.array([0.1, 0.3, 0.2]) * scale**2,
+            gradient_variance=variance,
+            local_length=0.1 * scale,
+        )
+
+    assert run(factor) == pytest.approx(run(1.0), rel=1e-9)
+    assert run(1.0) != pytest.approx([0.25] * 4, rel=1e-3)
+
+
+def test_an_update_not_divided_by_its_length_would_be_off():
+    told = {"update_distance": [1.0, 1.0], "gradient_variance": [4.0, 0.0]}
+    long, short = (learnt(make_sampler("delta"), [0.25] * 4, [0, 1], **told, local_length=x) for x in (10.0, 0.1))
+    assert long[0] / long[1] == pytest.approx(np.sqrt(0.01 + 1) / 0.1)
+    assert short[0] / short[1] == pytest.approx(np.sqrt(100 + 1) / 10)
+
+
+@pytest.mark.parametrize("floor", [0.05, 0.3, 1.0])
+def test_nobody_falls_below_the_floor(floor):
+    memory = {"probability": np.array([0.0, 0.7, 0.3, 0.0])}
+    drawn = draw(make_sampler("delta", floor=floor), make_view(2, SIZES, memory=memory), np.random.default_rng(0))
+    assert drawn.draw_probability == pytest.approx((1 - floor) * memory["probability"] + floor / 4)
+    assert drawn.draw_probability.min() == pytest.approx(floor / 4)
+
+
+def test_no_score_at_all_leaves_everything_as_it_was():
+    before = [0.3, 0.4, 0.1, 0.2]
+    nothing = {"update_distance": [0.0, 0.0], "gradient_variance": [0.0, 0.0]}
+    assert learnt(make_sampler("delta"), before, [0, 2], **nothing).tolist() == before
+    drowned = {**nothing, "update_distance": [1.0, 1.0], "distance_noise_power": [2.0, 2.0]}
+    assert learnt(make_sampler("delta"), before, [0, 2], **drowned).tolist() == before
+
+
+def test_a_single_participant_keeps_its_mass():
+    found = learnt(make_sampler("delta"), [0.3, 0.4, 0.1, 0.2], [1], updates=[[1.0, 2.0]], gradient_variance=[3.0])
+    assert found == pytest.approx([0.3, 0.4, 0.1, 0.2], rel=1e-14)
+
+
+def test_noise_draws_the_noisy_and_subtracting_it_undoes_that():
+    """Ten clients at the same distance, half of them with noise of norm 6.3 and half of 0.2."""
+    rng = np.random.default_rng(0)
+    num_parameters, rounds = 4_000, 40
+    noise_power = np.array([40.0] * 5 + [0.04] * 5)
+    shape = (10, num_parameters)
+    found = {}
+    for subtract_noise in (False, True):
+        sampler = make_sampler("delta", variance_ratio=0.0, subtract_noise=subtract_noise)
+        total = np.zeros(10)
+        for _ in range(rounds):
+            signal = rng.standard_normal(shape) * 3.0 / np.sqrt(num_parameters)
+            noise = rng.standard_normal(shape) * np.sqrt(noise_power / num_parameters)[:, None]
+            total += learnt(
+                sampler, np.full(10, 0.1), range(10), np.ones(10), updates=signal + noise, noise_power=noise_power
+            )
+        found[subtract_noise] = total[:5].sum() / total[5:].sum()
+    # E‖u_i − ū‖² = 9·0.9 + 0.8·v_i + Σv/100
+    expected = np.sqrt((8.1 + 32.0 + 2.002) / (8.1 + 0.032 + 2.002))
+    assert found[False] == pytest.approx(expected, rel=0.02)
+    assert found[True] == pytest.approx(1.0, abs=0.03)
+
+
+def test_the_authors_score_by_hand():
+    """θ̃ of {0, 2} is (5/7, 2/7); scores 5/7·(0.75·4 + 0.25·2) = 2.5 and 2/7·(0.75·8 + 0.25·4) = 2."""
+    sampler = make_sampler("delta", score="authors-code", distance_share=0.25)
+    found = learnt(sampler, [0.25] * 4, [0, 2], update_norm=[4.0, 8.0], update_distance=[2.0, 4.0], local_length=0.1)
+    assert found == pytest.approx([0.5 * 2.5 / 4.5, 0.25, 0.5 * 2 / 4.5, 0.25])
+
+
+def test_the_authors_weights_by_hand():
+    """L_i/(N·p_i) over the ΣL of the cohort, with the p it was drawn by."""
+    memory = {"probability": np.array([0.3, 0.4, 0.1, 0.2])}
+    view = make_view(4, SIZES, memory=memory)
+    drawn = draw(make_sampler("delta", mode="paper", floor=0.0), view, np.random.default_rng(0))
+    assert drawn.weights == pytest.approx(SIZES / (4 * memory["probability"]) / 200)
+    two = draw(make_sampler("delta", mode="paper"), make_view(2, SIZES, memory=memory), np.random.default_rng(1))
+    p = 0.95 * memory["probability"] + 0.05 / 4
+    held = SIZES[two.clients]
+    assert two.weights == pytest.approx(held / (4 * p[two.clients]) / held.sum())
+
+
+def test_the_authors_weights_are_biased_and_sound_ones_are_not():
+    memory = {"probability": np.array([0.55, 0.25, 0.15, 0.05])}
+    view = make_view(2, SIZES, memory=memory)
+    num_draws, worst = 600, {}
+    for mode in ("paper", "sound"):
+        rng, weight = np.random.default_rng(0), np.zeros((num_draws, 4))
+        for row in weight:
+            drawn = draw(make_sampler("delta", mode=mode), view, rng)
+            row[drawn.clients] = drawn.weights
+        error = np.maximum(weight.std(axis=0) / np.sqrt(num_draws), 1e-12)
+        worst[mode] = np.abs((weight.mean(axis=0) - SIZES / 200) / error).max()
+    assert worst["sound"] < 4.5
+    assert worst["paper"] > 10.0
+
+
+def test_a_ratio_of_zero_asks_for_no_variances():
+    practical, ideal = (make_sampler("delta", variance_ratio=0.0, information=name) for name in ("practical", "ideal"))
+    assert "gradient_variance" not in (*practical.hears, *ideal.reads)
+    found = learnt(practical, [0.25] * 4, [0, 1], update_distance=[1.0, 3.0])
+    assert found == pytest.approx([0.125, 0.375, 0.25, 0.25])
+    view = make_view(1, np.ones(2), gradient_distance=[1.0, 3.0])
+    assert draw(ideal, view, np.random.default_rng(0)).draw_probability == pytest.approx(
+        [0.95 * 0.25 + 0.025, 0.95 * 0.75 + 0.025]
+    )

@@ -1,0 +1,239 @@
+"""`fed-cbs` picks by QCID^(−β): golden values, a slow twin from the definition, and the law of the printed ratios."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling import class_imbalance, draw, make_feedback, make_sampler, make_view, remember, usable_counts
+
+FOUR = np.array([[5] * 6, [6, 6, 6, 6, 6, 0], [0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]], dtype=float)
+GOLDEN = {
+    (1,): 0,
+    (2,): 1 / 30,
+    (3,): 1 / 6,
+    (4,): 1 / 6,
+    (1, 2): 0.008333,
+    (1, 3): 0.041667,
+    (2, 3): 0.033333,
+    (2, 4): 0.066667,
+    (3, 4): 0,
+    (1, 2, 3): 0.014815,
+    (1, 2, 4): 0.029630,
+    (1, 3, 4): 0,
+    (2, 3, 4): 0.003704,
+}
+
+
+def view_of(counts, cohort_size, **others):
+    return make_view(cohort_size, counts.sum(axis=1), label_counts=counts, **others)
+
+
+def dirichlet_counts(num_clients, num_classes, seed, concentration=0.5):
+    rng = np.random.default_rng(seed)
+    mixes = rng.dirichlet(np.full(num_classes, concentration), num_clients)
+    sizes = rng.integers(50, 200, num_clients)
+    return np.array([rng.multinomial(size, mix) for size, mix in zip(sizes, mixes, strict=True)], dtype=float)
+
+
+def gram_imbalance(gram, sizes, members):
+    """QCID of a set from inner products of label counts and sizes, which is all a server needs; 10 classes."""
+    return gram[np.ix_(members, members)].sum() / sizes[members].sum() ** 2 - 0.1
+
+
+@pytest.mark.parametrize(("members", "expected"), GOLDEN.items())
+def test_golden_imbalances(members, expected):
+    assert class_imbalance(FOUR[np.array(members) - 1]) == pytest.approx(expected, abs=5e-7)
+
+
+def test_imbalance_lies_between_balance_and_one_label():
+    assert class_imbalance(np.array([[7.0, 0, 0, 0]])) == pytest.approx(0.75)
+    assert class_imbalance(np.full((3, 4), 9.0)) == 0.0
+
+
+def twin(counts, cohort_size, times, round_index, exploration, rng):
+    """The sequential rule with every QCID computed from the Gram matrix and no sum kept between picks."""
+    gram, sizes = counts @ counts.T, counts.sum(axis=1)
+    members = []
+    for exponent in range(1, cohort_size + 1):
+        odds = np.full(len(counts), -np.inf)
+        for candidate in set(range(len(counts))) - set(members):
+            imbalance = max(gram_imbalance(gram, sizes, [*members, candidate]), 1e-12)
+            odds[candidate] = -exponent * np.log(imbalance)
+            if exponent == 1:
+                bonus = np.sqrt(3 * np.log(round_index + 2) / (2 * max(times[candidate], 1)))
+                odds[candidate] = np.log(1 / imbalance + exploration * bonus)
+        members.append(int(np.argmax(odds + rng.gumbel(size=len(counts)))))
+    return sorted(members)
+
+
+@pytest.mark.parametrize("exploration", [0.0, 10.0])
+def test_sums_kept_between_picks_change_nothing(exploration):
+    """The same Gumbel draws pick the same clients as a twin that starts over at every pick."""
+    sampler = make_sampler("fed-cbs", exploration=exploration)
+    for seed in range(40):
+        counts = dirichlet_counts(25, 10, seed)
+        times = np.random.default_rng(seed).integers(0, 9, 25).astype(float)
+        view = view_of(counts, 12, memory={"times": times}, round_index=seed)
+        found = draw(sampler, view, np.random.default_rng(seed)).clients.tolist()
+        assert found == twin(counts, 12, times, seed, exploration, np.random.default_rng(seed))
+
+
+def printed_law(counts, times, round_index, exploration):
+    """P(cohort) of three picks by the ratios as printed, numerators and all, normalised over candidates."""
+
+    def power(members, exponent):
+        return class_imbalance(counts[list(members)]) ** -exponent
+
+    first = np.array(
+        [
+            power([c], 1) + exploration * np.sqrt(3 * np.log(round_index + 2) / (2 * max(times[c], 1)))
+            for c in range(len(counts))
+        ]
+    )
+    law = {}
+    for a, b, c in permutations(range(len(counts)), 3):
+        second = {n: power([a, n], 2) / first[a] for n in range(len(counts)) if n != a}
+        third = {n: power([a, b, n], 3) / power([a, b], 2) for n in range(len(counts)) if n not in (a, b)}
+        chance = first[a] / first.sum() * second[b] / sum(second.values()) * third[c] / sum(third.values())
+        cohort = tuple(sorted((a, b, c)))
+        law[cohort] = law.get(cohort, 0.0) + chance
+    return law
+
+
+def test_cohorts_follow_the_printed_ratios_whose_numerators_cancel():
+    """All ten cohorts of three in five, enumerated; had T of the candidate entered pick two, the law would differ."""
+    counts = dirichlet_counts(5, 3, 4, concentration=3.0)
+    times = np.array([40.0, 1.0, 9.0, 0.0, 2.0])
+    law = printed_law(counts, times, 5, 10.0)
+    assert sum(law.values()) == pytest.approx(1.0)
+    view = view_of(counts, 3, memory={"times": times}, round_index=5)
+    sampler, rng, num_draws = make_sampler("fed-cbs"), np.random.default_rng(0), 2_500
+    found = dict.fromkeys(law, 0)
+    for _ in range(num_draws):
+        found[tuple(draw(sampler, view, rng).clients.tolist())] += 1
+    likely = {cohort: chance for cohort, chance in law.items() if chance * num_draws > 5}
+    assert len(likely) > 5
+    statistic = sum((found[c] - num_draws * p) ** 2 / (num_draws * p) for c, p in likely.items())
+    assert statistic < 40.0  # χ² with at most 10 degrees of freedom, passed once in 60,000 times
+
+
+def test_chosen_cohorts_are_ten_times_as_balanced_as_random_ones():
+    counts = dirichlet_counts(100, 10, 0)
+    view = view_of(counts, 20)
+    rng = np.random.default_rng(0)
+    mean = {
+        name: np.mean([class_imbalance(counts[draw(make_sampler(name), view, rng).clients]) for _ in range(30)])
+        for name in ("fed-cbs", "random")
+    }
+    assert mean["fed-cbs"] * 10 <= mean["random"]
+
+
+@pytest.mark.parametrize("first_pick", ["sample", "argmax"])
+def test_a_balanced_client_and_an_exponent_of_eighty_are_survived(first_pick):
+    counts = dirichlet_counts(100, 10, 1)
+    counts[7] = 12.0
+    drawn = draw(make_sampler("fed-cbs", first_pick=first_pick), view_of(counts, 80), np.random.default_rng(0))
+    assert drawn.clients.size == 80
+    assert 7 in drawn.clients
+    assert drawn.weights == pytest.approx(counts[drawn.clients].sum(axis=1) / counts[drawn.clients].sum())
+
+
+def test_the_first_pick_favours_clients_rarely_drawn():
+    """Four equal clients drawn 1, 4, 25 and 100 times: the bonus falls with the root of that."""
+    counts = np.tile([9.0, 1.0], (4, 1))
+    times = np.array([1.0, 4.0, 25.0, 100.0])
+    view = view_of(counts, 1, memory={"times": times}, round_index=6)
+    odds = 1 / class_imbalance(counts[:1]) + 10.0 * np.sqrt(1.5 * np.log(8.0) / times)
+    rng, num_draws = np.random.default_rng(0), 1_500
+    found = np.bincount([draw(make_sampler("fed-cbs"), view, rng).clients[0] for _ in range(num_draws)], minlength=4)
+    expected = odds / odds.sum()
+    assert np.abs((found / num_draws - expected) / np.sqrt(expected / num_draws)).max() < 4.5
+    assert expected[0] > 4 * expected[3]
+
+
+def test_argmax_takes_the_best_first_pick_and_settles_ties_at_random():
+    counts = np.array([[5.0, 5, 5], [15, 0, 0], [5, 5, 5], [0, 15, 0]])
+    sampler = make_sampler("fed-cbs", first_pick="argmax", exploration=0.0)
+    rng = np.random.default_rng(0)
+    found = {int(draw(sampler, view_of(counts, 1), rng).clients[0]) for _ in range(40)}
+    assert found == {0, 2}
+
+
+def test_more_tries_give_better_balance():
+    counts = dirichlet_counts(30, 10, 2)
+    rng = np.random.default_rng(0)
+    one, ten = (
+        np.mean(
+            [
+                class_imbalance(counts[draw(make_sampler("fed-cbs", restarts=n), view_of(counts, 5), rng).clients])
+                for _ in range(30)
+            ]
+        )
+        for n in (1, 10)
+    )
+    assert ten < 0.6 * one
+
+
+def test_the_last_exponent_is_reached_linearly_from_one(monkeypatch):
+    """β only enters as an exponent of QCID, so with one client left to pick it can be read off the odds."""
+    counts = dirichlet_counts(6, 3, 3)
+    seen = []
+
+    def note(self, log_odds, is_first, rng):
+        free = np.flatnonzero(np.isfinite(log_odds))
+        seen.append((free, log_odds[free]))
+        return int(free[0])
+
+    monkeypatch.setattr("fedpcs.sampling.fed_cbs.FedCBSSampler._one", note)
+    draw(make_sampler("fed-cbs", last_exponent=10.0, exploration=0.0), view_of(counts, 4), np.random.default_rng(0))
+    for picked, (free, log_odds) in enumerate(seen):
+        imbalance = [class_imbalance(counts[[*range(picked), client]]) for client in free]
+        assert log_odds == pytest.approx(-(1 + 3 * picked) * np.log(imbalance))
+
+
+def test_candidates_are_a_random_part_of_the_clients():
+    counts = dirichlet_counts(40, 10, 0)
+    sampler = make_sampler("fed-cbs", num_candidates=5)
+    rng = np.random.default_rng(0)
+    drawn = [draw(sampler, view_of(counts, 5), rng).clients for _ in range(300)]
+    times = np.bincount(np.concatenate(drawn), minlength=40)
+    assert np.abs(times - 37.5).max() < 4.5 * np.sqrt(300 * 0.125 * 0.875)
+    assert draw(make_sampler("fed-cbs", num_candidates=2), view_of(counts, 5), rng).clients.size == 5
+
+
+def test_those_who_answered_are_counted():
+    view = view_of(FOUR, 2)
+    sampler = make_sampler("fed-cbs")
+    memory = {"times": np.array([0.0, 2.0, 5.0, 0.0])}
+    drawn = draw(sampler, view, np.random.default_rng(0))
+    after = remember(sampler, view_of(FOUR, 2, memory=memory), drawn, make_feedback(np.array([0, 2])))
+    assert after["times"].tolist() == [1.0, 2.0, 6.0, 0.0]
+
+
+def test_usable_counts_have_nothing_negative_and_rows_that_add_up():
+    found = usable_counts([[3.0, -1.0, 1.0], [-2.0, -3.0, -0.5], [2.0, 2.0, 4.0]], [8, 9, 4])
+    assert found == pytest.approx(np.array([[6, 0, 2], [3, 3, 3], [1, 1, 2]]))
+    make_view(2, [8, 9, 4], label_counts=found)
+
+
+def test_usable_counts_leave_what_they_are_given_as_it_was():
+    noisy = np.array([[3.0, -1.0], [1.0, 1.0]])
+    usable_counts(noisy, [2, 2])
+    assert noisy.tolist() == [[3.0, -1.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("counts", "sizes", "message"),
+    [
+        ([[1.0, np.nan], [1, 1]], [2, 2], "nan"),
+        ([[1.0, np.inf], [1, 1]], [2, 2], "inf"),
+        ([1.0, 2.0], [2, 2], "shape"),
+        ([[1.0, 2.0]], [2, 2], "shape"),
+    ],
+    ids=["nan", "inf", "flat", "too few rows"],
+)
+def test_counts_that_no_noise_explains_are_refused(counts, sizes, message):
+    with pytest.raises(InvalidInput, match=message):
+        usable_counts(counts, sizes)

@@ -1,0 +1,139 @@
+"""Feedback is checked where it is built, and norms, distances and their noise are what their definitions say."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling import make_feedback
+from fedpcs.sampling.feedback import HEARD, overheard, without_noise
+
+CLIENTS = np.array([1, 4, 6])
+
+
+@pytest.mark.parametrize("name", sorted(set(HEARD) - {"local_length"}))
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [([1.0, np.nan, 2.0], r"\[1\] must .* got nan"), ([1.0, 2.0], " must have 3 entries, got 2")],
+)
+def test_a_bad_array_is_refused_by_name_and_value(name, value, message):
+    with pytest.raises(InvalidInput, match=name + message):
+        make_feedback(CLIENTS, **{name: value})
+
+
+@pytest.mark.parametrize("name", sorted(set(HEARD) - {"local_length", "loss"}))
+def test_nothing_but_a_loss_may_be_negative(name):
+    with pytest.raises(InvalidInput, match=rf"{name}\[2\] must be a number of at least 0, got -0\.5"):
+        make_feedback(CLIENTS, **{name: [1.0, 1.0, -0.5]})
+    assert make_feedback(CLIENTS, loss=[1.0, 1.0, -0.5]).loss[2] == -0.5
+
+
+@pytest.mark.parametrize(
+    ("given_values", "message"),
+    [
+        ({"clients": [4, 1]}, r"clients must be distinct, ascending .* got .*\[4, 1\]"),
+        ({"clients": [1, 1]}, r"clients must be distinct, ascending .* got .*\[1, 1\]"),
+        ({"clients": [[1, 4]]}, r"clients must be a flat list .* shape \(1, 2\)"),
+        ({"norm": [1, 2, 3]}, "no field 'norm'; it has distance_noise_power,"),
+        ({"local_length": 0.0}, "local_length must be a number above 0, got 0.0"),
+        ({"local_length": np.nan}, "local_length .* got nan"),
+        ({"updates": np.ones((2, 5))}, r"updates must be 3 rows .* got shape \(2, 5\)"),
+        ({"updates": [[1, 2], [3], [4, 5]]}, "updates must be a table of numbers"),
+        ({"updates": np.ones(3)}, r"updates must .* got shape \(3,\)"),
+        ({"updates": np.ones((3, 2)), "data_weight": [1.0, 2.0]}, "data_weight must have 3 entries, got 2"),
+        ({"updates": np.ones((3, 2)), "data_weight": [1.0, -2.0, 1.0]}, r"data_weight\[1\] .* got -2"),
+        ({"updates": [[1.0, np.nan], [1, 1], [1, 1]]}, r"updates\[0, 1\] must .* got nan"),
+        ({"updates": np.ones((3, 2)), "noise_power": [1.0, -1.0, 1.0]}, r"noise_power\[1\] must .* got -1"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_value(given_values, message):
+    with pytest.raises(InvalidInput, match=message):
+        make_feedback(**{"clients": CLIENTS, **given_values})
+
+
+@pytest.mark.parametrize("clients", [[-1, 2], [0.5, 2.0], [False, True]], ids=["negative", "halves", "mask"])
+def test_clients_that_are_no_indices_are_refused(clients):
+    with pytest.raises(InvalidInput, match="clients"):
+        make_feedback(clients, loss=np.ones(len(clients)))
+
+
+def test_weights_that_are_all_zero_are_refused():
+    with pytest.raises(InvalidInput, match="data_weight"):
+        make_feedback(CLIENTS, updates=np.ones((3, 2)), data_weight=np.zeros(3))
+
+
+def test_norms_and_distances_follow_their_definition():
+    updates = np.array([[3.0, 4.0], [0.0, 0.0], [6.0, 8.0]])
+    found = make_feedback(CLIENTS, updates=updates, data_weight=np.array([1.0, 2.0, 1.0]))
+    assert found.update_norm == pytest.approx([5.0, 0.0, 10.0])
+    assert found.update_distance == pytest.approx([1.25, 3.75, 6.25])  # from (2.25, 3)
+    equal = make_feedback(CLIENTS, updates=updates)
+    assert equal.update_distance == pytest.approx([0.0, 5.0, 5.0])
+    assert equal.distance_noise_power is None
+
+
+def test_the_noise_in_a_distance_is_what_sampling_noise_gives():
+    """E‖n_i − Σ s_j n_j‖², estimated from 40,000 draws of noise with unequal powers."""
+    rng = np.random.default_rng(0)
+    power, weight, width = np.array([0.5, 4.0, 1.0]), np.array([3.0, 1.0, 2.0]), 4
+    found = make_feedback(CLIENTS, updates=np.zeros((3, width)), data_weight=weight, noise_power=power)
+    noise = rng.normal(size=(40_000, 3, width)) * np.sqrt(power / width)[:, None]
+    distance = noise - np.einsum("j,tjd->td", weight / weight.sum(), noise)[:, None]
+    square = (distance**2).sum(axis=2)
+    error = square.std(axis=0) / np.sqrt(len(square))
+    assert np.abs((square.mean(axis=0) - found.distance_noise_power) / error).max() < 4.5
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    weight=st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=6),
+    data=st.data(),
+)
+def test_the_noise_in_a_distance_is_never_refused_as_negative(weight, data):
+    """It is a mean square, so at worst rounding makes it less than nothing; that is no mistake of the caller's."""
+    power = data.draw(st.lists(st.floats(0.0, 1e6), min_size=len(weight), max_size=len(weight)))
+    clients = np.arange(len(weight))
+    found = make_feedback(
+        clients, updates=np.zeros((len(weight), 1)), data_weight=np.array(weight), noise_power=power
+    ).distance_noise_power
+    share = np.array(weight) / np.sum(weight)
+    rest = [np.delete(share**2 * power, i).sum() for i in clients]
+    assert found == pytest.approx((1 - share) ** 2 * power + rest, rel=1e-9, abs=1e-9 * max(power))
+
+
+def test_one_client_heard_is_at_no_distance_from_itself_noise_and_all():
+    found = make_feedback(np.array([2]), updates=[[3.0, 4.0]], noise_power=[7.0])
+    assert (found.update_norm.tolist(), found.update_distance.tolist()) == ([5.0], [0.0])
+    assert found.distance_noise_power.tolist() == [0.0]
+
+
+def test_nobody_heard_is_feedback_too():
+    found = make_feedback(np.array([], dtype=np.int64), updates=np.empty((0, 3)), loss=[])
+    assert found.clients.size == 0
+    assert found.loss is None
+
+
+def test_a_norm_without_its_noise_is_right_on_average_of_squares():
+    assert without_noise(np.array([5.0, 2.0, 1.0]), np.array([9.0, 0.0, 4.0])) == pytest.approx([4.0, 2.0, 0.0])
+    assert without_noise(np.array([5e200]), np.array([9.0])) == pytest.approx([5e200])
+    assert without_noise(np.array([5.0]), None).tolist() == [5.0]
+
+
+def test_what_was_not_declared_is_not_heard():
+    arrays = {name: [1.0, 2.0, 3.0] for name in set(HEARD) - {"local_length"}}
+    heard = overheard(make_feedback(CLIENTS, local_length=0.5, **arrays), ("loss", "duration"))
+    kept = {name for name in HEARD if getattr(heard, name) is not None}
+    assert kept == {"loss", "duration", "local_length"}
+    assert heard.local_length == 0.5
+
+
+def test_released_norms_are_not_private_and_what_is_computed_from_data_is():
+    private = {name for name, access in HEARD.items() if access == "private"}
+    assert private == {"gradient_variance", "loss", "loss_energy"}
+    assert HEARD["update_norm"] == HEARD["update_distance"] == "released"
+
+
+def test_a_field_that_is_needed_and_absent_is_named_with_its_remedy():
+    with pytest.raises(InvalidInput, match=r"learns from loss, which the feedback lacks\. Pass loss=.* make_feedback"):
+        make_feedback(CLIENTS).need("loss")

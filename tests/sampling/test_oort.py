@@ -1,0 +1,187 @@
+"""`oort` scores by hand, explores on schedule, paces its patience and lets the worn out rest."""
+
+import math
+
+import numpy as np
+import pytest
+
+from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember, start
+
+
+def knowing(sampler, num_clients, **known):
+    """The sampler's memory at its start, but for what is known."""
+    return {**start(sampler, num_clients), **{name: np.array(value, dtype=float) for name, value in known.items()}}
+
+
+def frequencies(sampler, view, num_draws, seed=0):
+    rng, times = np.random.default_rng(seed), np.zeros(view.num_clients)
+    for _ in range(num_draws):
+        times[draw(sampler, view, rng).clients] += 1
+    return times / num_draws
+
+
+def small_case(**settings):
+    """Five clients, all seen: utilities 10 to 100, durations 1 to 8 s, round ten."""
+    sampler = make_sampler("oort", exploration=(0.0, 1.0, 0.0), cutoff=0.0, clip_percentile=75.0, **settings)
+    memory = knowing(
+        sampler,
+        5,
+        utility=[10, 20, 30, 40, 100],
+        duration=[1, 2, 3, 4, 8],
+        last_round=[10, 5, 2, 1, 10],
+        times=[1] * 5,
+        percentile=[50.0],
+    )
+    return sampler, make_view(1, np.full(5, 10), memory=memory, round_index=9)
+
+
+# Clipped at the 75th percentile, 40, and scaled: 0, 1/3, 2/3, 1, 1. T is the median duration, 3 s.
+STALE = np.sqrt(0.1 * math.log(10) / np.array([10, 5, 2, 1, 10]))
+BY_HAND = (np.array([0, 1 / 3, 2 / 3, 1, 1]) + STALE) * np.array([1, 1, 1, (3 / 4) ** 2, (3 / 8) ** 2])
+
+
+def test_scores_by_hand():
+    sampler, view = small_case()
+    assert sampler._score(view, np.arange(5)) == pytest.approx(BY_HAND, rel=1e-12)
+    steep, view = small_case(slowness_exponent=0.0)
+    assert steep._score(view, np.arange(5)) == pytest.approx(np.array([0, 1 / 3, 2 / 3, 1, 1]) + STALE, rel=1e-12)
+
+
+def test_exploited_clients_are_drawn_by_score():
+    found = frequencies(*small_case(), 2_000)
+    expected = BY_HAND / BY_HAND.sum()
+    assert np.abs((found - expected) / np.sqrt(expected * (1 - expected) / 2_000)).max() < 4.5
+
+
+def test_without_durations_nobody_is_slow_and_an_unknown_one_is_not_either():
+    sampler, view = small_case()
+    statistical = np.array([0, 1 / 3, 2 / 3, 1, 1]) + STALE
+    view.memory["duration"][:] = np.nan
+    assert sampler._score(view, np.arange(5)) == pytest.approx(statistical)
+    view.memory["duration"][[0, 4]] = [2.0, 6.0]
+    assert sampler._score(view, np.arange(5)) == pytest.approx(statistical * [1, 1, 1, 1, (4 / 6) ** 2])
+
+
+def test_equal_utilities_are_all_worth_one():
+    sampler, view = small_case(slowness_exponent=0.0)
+    view.memory["utility"][:] = 7.0
+    assert sampler._score(view, np.arange(5)) == pytest.approx(1.0 + STALE)
+
+
+def test_those_far_below_the_last_place_do_not_compete_for_it():
+    """Utilities 0.5 to 1 scaled; three places. At a cutoff of 0.95 only the fourth is near enough to compete."""
+    utility = [0.0, 100.0, 99.0, 80.0, 79.0, 40.0, 10.0]
+    for cutoff, competing in ((0.95, [1, 2, 3, 4]), (1.0, [1, 2, 3]), (0.4, [1, 2, 3, 4, 5])):
+        sampler = make_sampler("oort", exploration=(0.0, 1.0, 0.0), cutoff=cutoff, clip_percentile=100.0)
+        memory = knowing(sampler, 7, utility=utility, last_round=np.ones(7))
+        found = frequencies(sampler, make_view(3, np.ones(7), memory=memory), 60)
+        assert np.flatnonzero(found).tolist() == competing
+
+
+@pytest.mark.parametrize("round_index", [1, 5, 20, 54, 55, 400])
+def test_exploration_decays_on_schedule(round_index):
+    """Forty of a hundred clients have been seen; ⌊(1 − ε)·K⌋ of the cohort are among them."""
+    sampler = make_sampler("oort")
+    memory = knowing(sampler, 100, utility=[*range(1, 41), *[np.nan] * 60], last_round=np.ones(100))
+    view = make_view(30, np.ones(100), memory=memory, round_index=round_index)
+    drawn = draw(sampler, view, np.random.default_rng(0))
+    epsilon = max(0.3, 0.9 * 0.98**round_index)
+    assert np.count_nonzero(drawn.clients < 40) == math.floor(30 - 30 * epsilon)
+    assert drawn.clients.size == 30
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "cohort_size", "exploited"), [(0.9, 10, 1), (0.8, 5, 1), (0.9, 20, 2), (0.3, 10, 7)]
+)
+def test_a_whole_number_of_exploited_clients_is_not_rounded_down(epsilon, cohort_size, exploited):
+    """1 − 0.9 is 0.09999…98 in floats, and ten times that is below one."""
+    sampler = make_sampler("oort", exploration=(epsilon, 1.0, epsilon))
+    memory = knowing(sampler, 60, utility=[*range(1, 31), *[np.nan] * 30], last_round=np.ones(60))
+    drawn = draw(sampler, make_view(cohort_size, np.ones(60), memory=memory), np.random.default_rng(0))
+    assert np.count_nonzero(drawn.clients < 30) == exploited
+
+
+@pytest.mark.parametrize("num_seen", [1, 6, 7, 8, 10])
+def test_as_many_places_as_clients_seen_is_no_index_past_the_end(num_seen):
+    """The original reads the score after the last when it exploits all it has seen."""
+    sampler = make_sampler("oort", exploration=(0.3, 1.0, 0.3))
+    utility = np.where(np.arange(10) < num_seen, np.arange(10) + 1.0, np.nan)
+    memory = knowing(sampler, 10, utility=utility, last_round=np.ones(10))
+    drawn = draw(sampler, make_view(10, np.ones(10), memory=memory), np.random.default_rng(0))
+    assert drawn.clients.tolist() == list(range(10))
+    smaller = draw(sampler, make_view(9, np.ones(10), memory=memory), np.random.default_rng(0))
+    assert np.count_nonzero(smaller.clients < num_seen) >= min(num_seen, 6)
+    assert smaller.clients.size == 9
+
+
+def test_newcomers_are_the_larger_ones_by_size():
+    """Two places and twenty clients never seen: the ten largest compete, in proportion to size."""
+    sampler = make_sampler("oort", exploration=(1.0, 1.0, 1.0))
+    sizes = np.arange(1.0, 21.0)
+    found = frequencies(sampler, make_view(2, sizes, memory=start(sampler, 20)), 1_500)
+    assert not found[:10].any()
+    x = sizes[10:] / sizes[10:].sum()
+    both = x * (1 + np.array([np.sum(np.delete(x / (1 - x), i)) for i in range(10)]))  # two successive draws
+    assert np.abs((found[10:] - both) / np.sqrt(both * (1 - both) / 1_500)).max() < 4.5
+
+
+def test_what_is_remembered_of_a_round():
+    sampler = make_sampler("oort")
+    view = make_view(2, [10, 20, 30], round_index=4, memory=start(sampler, 3))
+    drawn = draw(sampler, view, np.random.default_rng(0))
+    heard = make_feedback(np.array([0, 2]), loss_energy=[4.0, 9.0], duration=[1.5, 2.5])
+    memory = remember(sampler, view, drawn, heard)
+    assert memory["utility"] == pytest.approx([20.0, np.nan, 90.0], nan_ok=True)
+    assert memory["duration"] == pytest.approx([1.5, np.nan, 2.5], nan_ok=True)
+    assert memory["last_round"].tolist() == [5.0, 0.0, 5.0]
+    assert memory["times"].tolist() == [1.0, 0.0, 1.0]
+    assert memory["utility_by_round"].tolist() == [110.0]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "gained", "percentile", "expected"),
+    [
+        ([10, 10, 10], 10.0, 50.0, 55.0),
+        ([10, 10, 11], 10.9, 50.0, 55.0),
+        ([10, 10, 12], 12.0, 50.0, 50.0),
+        ([10, 10, 60], 60.0, 50.0, 45.0),
+        ([10, 10, 60], 60.0, 32.0, 30.0),
+        ([10, 10, 10], 10.0, 98.0, 100.0),
+        ([10, 10, 10, 10], 10.0, 50.0, 50.0),
+        ([10], 10.0, 50.0, 50.0),
+    ],
+    ids=["stands still", "within a tenth", "grows", "jumps", "to its start", "to the end", "between", "too early"],
+)
+def test_the_pacer_relaxes_when_utility_stands_still_and_tightens_when_it_jumps(earlier, gained, percentile, expected):
+    sampler = make_sampler("oort", pacer_rounds=2)
+    memory = knowing(sampler, 3, utility_by_round=earlier, percentile=[percentile])
+    view = make_view(1, np.ones(3), memory=memory, round_index=len(earlier))
+    drawn = draw(sampler, view, np.random.default_rng(0))
+    after = remember(sampler, view, drawn, make_feedback(np.array([1]), loss_energy=[gained**2]))
+    assert after["percentile"].tolist() == [expected]
+
+
+def test_the_most_worn_out_rest_and_no_more_than_three_in_ten():
+    sampler = make_sampler("oort", most_rounds=3, exploration=(0.0, 1.0, 0.0), cutoff=0.0)
+    times = [9, 1, 8, 1, 3, 3, 7, 1, 6, 1]
+    memory = knowing(sampler, 10, utility=np.full(10, 5.0), last_round=np.ones(10), times=times)
+    found = frequencies(sampler, make_view(3, np.ones(10), memory=memory), 200)
+    assert np.flatnonzero(found == 0.0).tolist() == [0, 2, 6]
+    tireless = make_sampler("oort", exploration=(0.0, 1.0, 0.0), cutoff=0.0)
+    assert (frequencies(tireless, make_view(3, np.ones(10), memory=memory), 200) > 0.0).all()
+
+
+def test_among_the_equally_worn_chance_says_who_rests():
+    """Not the lowest numbers: ten clients who all took part five times are all drawn alike."""
+    sampler = make_sampler("oort", most_rounds=3, exploration=(0.0, 1.0, 0.0), cutoff=0.0)
+    memory = knowing(sampler, 10, utility=np.full(10, 5.0), last_round=np.ones(10), times=np.full(10, 5))
+    found = frequencies(sampler, make_view(3, np.ones(10), memory=memory), 400)
+    assert np.abs(found - 0.3).max() < 4.5 * np.sqrt(0.21 / 400)
+
+
+def test_nobody_rests_while_the_cohort_would_fall_short():
+    sampler = make_sampler("oort", most_rounds=3)
+    memory = knowing(sampler, 10, utility=np.full(10, 5.0), last_round=np.ones(10), times=np.full(10, 5))
+    assert draw(sampler, make_view(9, np.ones(10), memory=memory), np.random.default_rng(0)).clients.size == 9
+    alone = make_view(2, np.ones(10), memory=memory, is_available=np.arange(10) < 2)
+    assert draw(sampler, alone, np.random.default_rng(0)).clients.tolist() == [0, 1]

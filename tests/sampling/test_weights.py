@@ -1,0 +1,151 @@
+"""Every rule gives the weights of its formula, caps hold, and what a rule lacks it asks for by name."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling import RULES, draw, make_sampler, make_view, weigh
+from fedpcs.sampling.draw import Draw
+
+VIEW = make_view(2, [10, 20, 30, 40])
+# θ of the two drawn: 0.1 and 0.3.
+DRAWN = Draw(
+    clients=np.array([0, 2]),
+    weights=np.array([0.7, 0.4]),
+    inclusion=np.array([0.2, 0.5, 0.8, 0.5]),
+    expansion=np.array([5.0, 1.25]),
+    draw_probability=np.array([0.3, 0.1, 0.4, 0.2]),
+    cohort_size=2,
+)
+BIASED = Draw(DRAWN.clients, DRAWN.weights, None, None, None, 2)
+NOBODY = Draw(np.zeros(0, int), np.zeros(0), DRAWN.inclusion, np.zeros(0), DRAWN.draw_probability, 2)
+BY_HAND = {
+    "own": [0.7, 0.4],
+    "horvitz-thompson": [0.1 * 5, 0.3 * 1.25],
+    "hajek": [0.5 / 0.875, 0.375 / 0.875],
+    "normalised": [0.25, 0.75],
+    "paper": [0.1 / (2 * 0.3), 0.3 / (2 * 0.4)],
+    "precision": [38 / 55, 17 / 55],  # δ² = 2, v = (1, 6): λ = 103/55, w = (0.2 + λ)/3 and (0.6 + λ)/8
+}
+
+
+def weights_of(rule, drawn=DRAWN, view=VIEW, **options):
+    extra = {"drift": 2.0, "noise_power": np.array([1.0, 6.0])} if rule == "precision" else {}
+    return weigh(rule, drawn, view, **{**extra, **options})
+
+
+def test_every_rule_is_tried_here():
+    assert {*RULES, "own"} == set(BY_HAND)
+
+
+@pytest.mark.parametrize("rule", BY_HAND)
+def test_a_rule_gives_the_weights_of_its_formula(rule):
+    assert weights_of(rule) == pytest.approx(BY_HAND[rule], rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", BY_HAND)
+@pytest.mark.parametrize("cap", [1.0, 1.3, 2.0, 3])
+def test_a_cap_truncates_at_so_many_times_the_weight_of_uniform_draws(rule, cap):
+    ceiling = cap * np.array([0.1, 0.3]) * 4 / 2
+    assert weights_of(rule, cap=cap) == pytest.approx(np.minimum(BY_HAND[rule], ceiling), rel=1e-12)
+
+
+def test_a_cap_that_nobody_reaches_changes_nothing():
+    assert weights_of("horvitz-thompson", cap=2.5) == pytest.approx(BY_HAND["horvitz-thompson"])
+    assert weights_of("horvitz-thompson", cap=2.0).tolist() == [0.4, 0.375]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(0.01, 12.0), min_size=3, max_size=12),
+    st.sampled_from(["horvitz-thompson", "hajek", "paper", "normalised"]),
+    st.floats(1.0, 5.0),
+    st.integers(0, 2**32),
+)
+def test_no_weight_passes_its_cap_and_no_other_weight_is_touched(budget, rule, cap, seed):
+    view = make_view(max(1, len(budget) // 2), np.arange(1, len(budget) + 1), budget=budget)
+    drawn = draw(make_sampler("fedpcs"), view, np.random.default_rng(seed))
+    free, capped = weigh(rule, drawn, view), weigh(rule, drawn, view, cap=cap)
+    ceiling = cap * view.data_weight[drawn.clients] * view.num_clients / view.cohort_size
+    assert (capped <= ceiling * (1 + 1e-12)).all()
+    assert np.array_equal(capped[free <= ceiling], free[free <= ceiling])
+
+
+@pytest.mark.parametrize("rule", BY_HAND)
+def test_an_empty_cohort_has_no_weights(rule):
+    found = weights_of(rule, NOBODY)
+    assert found.shape == (0,)
+    assert found.dtype == np.float64
+
+
+def test_shares_are_of_the_clients_that_are_available():
+    """Without client 3 the shares are 10/60 and 30/60, and there are three clients, not four."""
+    view = make_view(2, [10, 20, 30, 40], is_available=[True, True, True, False])
+    assert weights_of("horvitz-thompson", view=view) == pytest.approx([5 / 6, 1.25 / 2])
+    assert weights_of("normalised", view=view) == pytest.approx([0.25, 0.75])
+    assert weights_of("paper", view=view) == pytest.approx([1 / 6 / 0.6, 0.5 / 0.8])
+    assert weights_of("horvitz-thompson", view=view, cap=1.0) == pytest.approx([1 / 6 * 1.5, 1.25 / 2])
+
+
+def test_a_cap_counts_no_more_clients_than_there_are():
+    """Three were asked for, two are there: uniform draws would take both, each for itself."""
+    view = make_view(3, [10, 20, 30, 40], is_available=[True, False, True, False])
+    assert weights_of("horvitz-thompson", view=view, cap=1.0) == pytest.approx([0.25, 0.75])
+
+
+def test_uniform_draws_of_equal_clients_weigh_all_alike_whatever_the_rule():
+    view = make_view(3, np.full(9, 20), is_available=np.arange(9) < 6)
+    drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
+    for rule in BY_HAND:
+        found = weigh(rule, drawn, view, drift=1.0 if rule == "precision" else None)
+        assert found == pytest.approx(np.full(3, 1 / 3))
+
+
+def test_noise_is_what_is_given_else_the_views_own_else_none():
+    noisy = make_view(2, [10, 20, 30, 40], noise_power=[1.0, 77.0, 6.0, 88.0])
+    assert weigh("precision", DRAWN, noisy, drift=2.0) == pytest.approx(BY_HAND["precision"])
+    assert weigh("precision", DRAWN, noisy, drift=2.0, noise_power=np.zeros(2)) == pytest.approx([0.4, 0.6])
+    assert weigh("precision", DRAWN, VIEW, drift=2.0) == pytest.approx([0.4, 0.6])
+
+
+@pytest.mark.parametrize("rule", ["horvitz-thompson", "hajek"])
+def test_rules_that_undo_the_design_refuse_draws_without_one(rule):
+    with pytest.raises(InvalidInput, match=f"{rule} needs inclusion probabilities"):
+        weigh(rule, BIASED, VIEW)
+
+
+def test_the_printed_rule_refuses_draws_without_draw_probabilities():
+    with pytest.raises(InvalidInput, match="paper needs the probability of one draw"):
+        weigh("paper", BIASED, VIEW)
+
+
+@pytest.mark.parametrize("rule", ["own", "normalised", "precision"])
+def test_rules_that_need_no_design_take_any_draw(rule):
+    assert weights_of(rule, BIASED) == pytest.approx(BY_HAND[rule])
+
+
+def test_precision_asks_for_the_drift():
+    with pytest.raises(InvalidInput, match="drift"):
+        weigh("precision", DRAWN, VIEW)
+
+
+@pytest.mark.parametrize("drift", [-1.0, float("nan"), float("inf"), True])
+def test_impossible_drifts_are_refused(drift):
+    with pytest.raises(InvalidInput, match="drift"):
+        weigh("precision", DRAWN, VIEW, drift=drift)
+
+
+@pytest.mark.parametrize("cap", [0.999, 0.0, -1.0, float("nan"), float("inf"), True, "2"])
+@pytest.mark.parametrize("rule", BY_HAND)
+def test_impossible_caps_are_refused(rule, cap):
+    with pytest.raises(InvalidInput, match="cap must be"):
+        weights_of(rule, cap=cap)
+
+
+@pytest.mark.parametrize("rule", ["Hajek", "", None, "fedavg"])
+@pytest.mark.parametrize("drawn", [DRAWN, NOBODY], ids=["some", "nobody"])
+def test_unknown_rules_are_refused_by_name(rule, drawn):
+    with pytest.raises(InvalidInput, match=f"rule must be one of .*got {rule!r}"):
+        weigh(rule, drawn, VIEW)
