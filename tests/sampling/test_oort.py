@@ -127,15 +127,16 @@ def test_newcomers_are_the_larger_ones_by_size():
 
 def test_what_is_remembered_of_a_round():
     sampler = make_sampler("oort")
-    view = make_view(2, [10, 20, 30], round_index=4, memory=start(sampler, 3))
+    memory = knowing(sampler, 3, utility=[np.nan, np.nan, 7.0], last_round=[0, 0, 3], times=[0, 0, 1])
+    view = make_view(2, [10, 20, 30], round_index=4, memory=memory)
     drawn = draw(sampler, view, np.random.default_rng(0))
     heard = make_feedback(np.array([0, 2]), loss_energy=[4.0, 9.0], duration=[1.5, 2.5])
     memory = remember(sampler, view, drawn, heard)
     assert memory["utility"] == pytest.approx([20.0, np.nan, 90.0], nan_ok=True)
     assert memory["duration"] == pytest.approx([1.5, np.nan, 2.5], nan_ok=True)
     assert memory["last_round"].tolist() == [5.0, 0.0, 5.0]
-    assert memory["times"].tolist() == [1.0, 0.0, 1.0]
-    assert memory["utility_by_round"].tolist() == [110.0]
+    assert memory["times"].tolist() == [1.0, 0.0, 2.0]
+    assert memory["utility_by_round"].tolist() == [90.0]  # the newcomer was explored, not exploited
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,9 @@ def test_what_is_remembered_of_a_round():
 )
 def test_the_pacer_relaxes_when_utility_stands_still_and_tightens_when_it_jumps(earlier, gained, percentile, expected):
     sampler = make_sampler("oort", pacer_rounds=2)
-    memory = knowing(sampler, 3, utility_by_round=earlier, percentile=[percentile])
+    memory = knowing(
+        sampler, 3, utility=np.ones(3), last_round=np.ones(3), utility_by_round=earlier, percentile=[percentile]
+    )
     view = make_view(1, np.ones(3), memory=memory, round_index=len(earlier))
     drawn = draw(sampler, view, np.random.default_rng(0))
     after = remember(sampler, view, drawn, make_feedback(np.array([1]), loss_energy=[gained**2]))

@@ -157,3 +157,37 @@ def test_charging_one_field_leaves_the_other_on_the_label():
     assert found.uncharged == ("gradient_distance",)
     assert found.label == "selection reads gradient_distance: private, and not part of the privacy claimed"
     assert disclosure(sampler, ["label_counts"]).uncharged == found.private
+
+
+@pytest.mark.parametrize("spy", [Spy([], reads=("budgets",)), LearningSpy([], hears=("losses",))])
+def test_a_field_that_does_not_exist_cannot_be_declared(spy):
+    view = make_view(2, [1, 2, 3], **ALL_FIELDS)
+    for use in (lambda: draw(spy, view, np.random.default_rng(0)), lambda: disclosure(spy)):
+        with pytest.raises(InvalidInput, match=r"spy\.(reads names 'budgets'|hears names 'losses'); it may name "):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        ({"norm": np.ones(3)}, "memory must hold times for spy, got norm"),
+        ({"times": np.ones(4)}, r"memory\['times'\] must have one entry for each of 3 clients, got shape \(4,\)"),
+    ],
+)
+def test_a_memory_that_is_another_s_is_refused(memory, message):
+    view, spy = make_view(2, [1, 2, 3], memory=memory), LearningSpy([])
+    with pytest.raises(InvalidInput, match=message):
+        draw(spy, view, np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match=message):
+        remember(spy, view, made([0, 1]), make_feedback([0]))
+
+
+def test_feedback_from_a_client_that_does_not_exist_is_refused():
+    with pytest.raises(InvalidInput, match="from client 3, but there are only 3"):
+        remember(LearningSpy([]), make_view(2, [1, 2, 3]), made([0, 1]), make_feedback([0, 3]))
+
+
+def test_clients_as_a_list_are_no_draw():
+    answer = replace(made([0, 1]), clients=[0, 1])
+    with pytest.raises(InvalidInput, match="clients must be a flat array"):
+        draw(Spy([], answer), make_view(2, [1, 2, 3]), np.random.default_rng(0))

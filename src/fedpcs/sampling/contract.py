@@ -83,10 +83,6 @@ def check_sampler(
     """
     clients = _validate.integer("num_clients", num_clients, low=3)
     world = _World(clients, _validate.integer("cohort_size", cohort_size, low=1, high=clients), seed)
-    for name in ("reads", "hears"):
-        known = ACCESS if name == "reads" else HEARD
-        if unknown := set(getattr(sampler, name)) - set(known):
-            raise InvalidInput(f"{sampler.name}.{name} names {min(unknown)!r}; it may name {', '.join(sorted(known))}.")
     try:
         memories = _check_rounds(sampler, world)
         _check_edges(sampler, seed)

@@ -18,7 +18,8 @@ class Draw:
     Attributes:
         clients: (cohort,) distinct, ascending. Empty only under designs of random size.
         weights: (cohort,) the sampler's own weights: unbiased where the design allows it, else its paper's.
-        inclusion: (clients,) designed probability π_i of being in the cohort; None if nobody knows it.
+        inclusion: (clients,) designed probability π_i of being in the cohort, given whatever the design drew before it
+            (such as a random order); None if nobody knows it.
         expansion: (cohort,) how many clients each drawn one stands for, with E[1{i drawn}·expansion_i] = 1: 1/π_i, or
             what the design has in its place. None if the sampler is biased by intention.
         draw_probability: (clients,) x_i of one draw, adding up to one; None if the sampler has none.
@@ -50,7 +51,7 @@ def share_by_size(view: View, clients: IntArray) -> FloatArray:
 def check_draw(draw: Draw, view: View) -> Draw:
     """Return the draw if it keeps a sampler's promises, or say which one it breaks."""
     clients = draw.clients
-    if clients.ndim != 1 or not np.issubdtype(clients.dtype, np.integer):
+    if not (isinstance(clients, np.ndarray) and clients.ndim == 1 and np.issubdtype(clients.dtype, np.integer)):
         raise InvalidInput(f"A draw's clients must be a flat array of whole numbers, got {clients!r}.")
     if clients.size and not (clients[0] >= 0 and clients[-1] < view.num_clients and (np.diff(clients) > 0).all()):
         raise InvalidInput(

@@ -73,6 +73,7 @@ class FedCBSSampler:
         """Draw the cohort of one round."""
         pool = self._candidates(view, rng)
         counts = view.need("label_counts")[pool]
+        counts = counts / counts.max()  # only proportions matter; squares stay small
         bonus = self._log_bonus(view, pool)
         tries = [self._pick(counts, min(view.cohort_size, pool.size), bonus, rng) for _ in range(self.restarts)]
         best = min(tries, key=lambda picked: class_imbalance(counts[picked]))

@@ -132,8 +132,9 @@ def _shares(data_weight: FloatArray | None, num_heard: int) -> FloatArray:
 
 
 def _of_updates(updates: FloatArray, share: FloatArray) -> dict[str, FloatArray]:
-    distance = np.linalg.norm(updates - share @ updates, axis=1)
-    return {"update_norm": np.linalg.norm(updates, axis=1), "update_distance": distance}
+    with np.errstate(over="ignore"):  # a norm too large for a float is refused as infinite
+        distance = np.linalg.norm(updates - share @ updates, axis=1)
+        return {"update_norm": np.linalg.norm(updates, axis=1), "update_distance": distance}
 
 
 def _distance_noise(noise_power: FloatArray, share: FloatArray) -> FloatArray:

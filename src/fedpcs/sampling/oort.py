@@ -101,12 +101,13 @@ class OortSampler:
         memory = {name: value.copy() for name, value in view.memory.items()}
         gained = 0.0
         if heard.size:
+            was_seen = ~np.isnan(memory["utility"][heard])
             memory["utility"][heard] = view.num_samples[heard] * np.sqrt(feedback.need("loss_energy"))
             if feedback.duration is not None:
                 memory["duration"][heard] = feedback.duration
             memory["last_round"][heard] = view.round_index + 1.0
             memory["times"][heard] += 1.0
-            gained = float(memory["utility"][heard].sum())
+            gained = float(memory["utility"][heard[was_seen]].sum())  # exploited: those who had been seen before
         memory["utility_by_round"] = np.append(memory["utility_by_round"], gained)
         memory["percentile"] = self._paced(memory["percentile"], memory["utility_by_round"])
         return memory

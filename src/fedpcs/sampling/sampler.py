@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from fedpcs.errors import InvalidInput
 from fedpcs.sampling.draw import Draw, check_draw
 from fedpcs.sampling.feedback import HEARD, Feedback, overheard
 from fedpcs.sampling.view import ACCESS, Memory, View, restricted
@@ -62,8 +63,8 @@ def draw(sampler: Sampler, view: View, rng: np.random.Generator) -> Draw:
         >>> draw(make_sampler("fedpcs"), view, np.random.default_rng(1)).clients.tolist()
         [1, 2]
     """
-    if not view.memory and isinstance(sampler, Learner):
-        view = replace(view, memory=sampler.start(view.num_clients))
+    check_declared(sampler)
+    view = _with_memory(sampler, view)
     return check_draw(sampler.draw(restricted(view, sampler.reads), rng), view)
 
 
@@ -71,9 +72,39 @@ def remember(sampler: Sampler, view: View, drawn: Draw, feedback: Feedback) -> M
     """Return a sampler's memory after a round, letting it hear what it declared and nothing else."""
     if not isinstance(sampler, Learner):
         return view.memory
-    if not view.memory:
-        view = replace(view, memory=sampler.start(view.num_clients))
+    check_declared(sampler)
+    if not feedback.clients.max(initial=0) < view.num_clients:
+        raise InvalidInput(f"feedback is from client {feedback.clients.max()}, but there are only {view.num_clients}.")
+    view = _with_memory(sampler, view)
     return sampler.remember(restricted(view, sampler.reads), drawn, overheard(feedback, sampler.hears))
+
+
+def check_declared(sampler: Sampler) -> None:
+    """Raise if a sampler declares to read what no view or feedback has."""
+    for name, known in (("reads", ACCESS), ("hears", HEARD)):
+        if unknown := sorted(set(getattr(sampler, name)) - set(known)):
+            raise InvalidInput(f"{sampler.name}.{name} names {unknown[0]!r}; it may name {', '.join(sorted(known))}.")
+
+
+def _with_memory(sampler: Sampler, view: View) -> View:
+    """Return the view with the memory a sampler starts with if it has none; refuse one that is not this sampler's."""
+    if not isinstance(sampler, Learner):
+        return view
+    fresh = sampler.start(view.num_clients)
+    if not view.memory:
+        return replace(view, memory=fresh)
+    if set(view.memory) != set(fresh):
+        raise InvalidInput(
+            f"memory must hold {', '.join(sorted(fresh))} for {sampler.name}, got {', '.join(sorted(view.memory))}. "
+            "Keep what start and remember return, for each sampler its own."
+        )
+    for name, value in fresh.items():
+        if value.shape == (view.num_clients,) != view.memory[name].shape:
+            raise InvalidInput(
+                f"memory[{name!r}] must have one entry for each of {view.num_clients} clients, got shape "
+                f"{view.memory[name].shape}. A federation whose clients change starts a new memory."
+            )
+    return view
 
 
 @dataclass(frozen=True)
@@ -106,6 +137,7 @@ def disclosure(sampler: Sampler, charged: Iterable[str] = ()) -> Disclosure:
         >>> disclosure(make_sampler("fed-cbs")).label
         'selection reads label_counts: private, and not part of the privacy claimed'
     """
+    check_declared(sampler)
     seen = {name for name in sampler.reads if ACCESS[name] == "private"}
     heard = {name for name in sampler.hears if HEARD[name] == "private"}
     private = tuple(sorted(seen | heard))
