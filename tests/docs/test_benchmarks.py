@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fedpcs.game import make_game, solve, uniform
+from fedpcs.sampling import SAMPLERS
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -100,3 +101,12 @@ def test_the_peer_benchmark_runs() -> None:
     command = [sys.executable, str(FOLDER / "mfglib_peer.py"), "--seconds", "0.1"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stdout.count("ours: sweeps in order") == 4
+
+
+def test_every_sampler_and_design_is_timed(load) -> None:
+    script = load("cohort_draws")
+    assert {script.sampler_of(way).name for way in script.WAYS} == set(SAMPLERS)
+    for way in script.WAYS:
+        found = script.measure_here(way, num_clients=200, repeats=1)
+        assert found.seconds > 0.0
+        assert found.peak_mib >= found.inputs_mib
