@@ -1,7 +1,8 @@
 """Ten rounds of private averaging: draw by budget, perturb, correct for drop-outs, weigh, report.
 
 Forty clients each hold a vector; the server wants their mean, weighed by data. Budgets differ a hundredfold, and one in
-ten does not answer. The same cohorts are weighed by four rules.
+ten does not answer. The same cohorts are weighed by four rules. (Budgets of 20 to 2,000 protect nobody: with 40 clients
+and 200 parameters that is what it takes for an average to be visible at all under client-level noise.)
 """
 
 import numpy as np
@@ -51,7 +52,7 @@ for t in range(NUM_ROUNDS):
         errors[rule].append(float(np.sum((weights @ updates - view.data_weight @ truth) ** 2)))
     tally = count(tally, drawn, heard.clients)
 
-print("last round:", report_round(tally, drawn, weights, NUM_ROUNDS))
+print("last round:", report_round(tally, drawn, weights))
 print("label:", disclosure(sampler).label or "nothing private is read to select clients")
 for rule, squared in errors.items():
     print(f"{rule:17s} mean-squared error {np.mean(squared):.3f}")

@@ -2,7 +2,7 @@
 
     python docs/sampling/rule_figure.py [--repetitions R] [--out FILE]
 
-The default takes about five minutes.
+The default takes about four minutes.
 """
 
 from __future__ import annotations

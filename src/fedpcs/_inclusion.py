@@ -29,7 +29,8 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
         [0.3333, 0.3333, 0.3333, 1.0]
     """
     size = _validate.vector("size", size, low=0.0)
-    count = np.ones_like(size) if weight is None else weight
+    cohort_size = _validate.number("cohort_size", cohort_size)
+    count = np.ones_like(size) if weight is None else _validate.vector("weight", weight, length=size.size, low=0.0)
     available = float(count[size > 0].sum())
     if not 0 < cohort_size <= available * (1 + 1e-12):
         raise InvalidInput(

@@ -55,6 +55,13 @@ def integer(name: str, value: Any, *, low: int, high: int | None = None, remedy:
     return result
 
 
+def boolean(name: str, value: Any) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(_sentence(name, value, "true or false", ""))
+    return bool(value)
+
+
 def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return `value` if it is one of `options`."""
     if not (isinstance(value, str) and value in options):

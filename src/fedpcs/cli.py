@@ -185,10 +185,10 @@ def samplers(
         else:
             sampler_report.print_all(found, Console())
         return
-    one = sampler_report.describe(name)
     sampler_report.check(name)
+    one = sampler_report.describe(name)
     if as_json:
-        print(json.dumps(one))
+        print(json.dumps(one, default=str))
     else:
         sampler_report.print_one(one, Console())
 

@@ -22,9 +22,8 @@ from fedpcs.errors import InvalidInput
 from fedpcs.sampling import DESIGNS, SAMPLERS, draw, make_feedback, make_sampler, remember, start
 from fedpcs.sampling.feedback import overheard
 
-# An absent value of these means something: no noise, nobody slow.
-OPTIONAL_READS = {("optimal", "noise_power"): 0.0}
-OPTIONAL_HEARD = {"noise_power", "distance_noise_power", "duration"}
+# Without durations nobody is slow.
+OPTIONAL_HEARD = {"duration"}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -52,7 +51,11 @@ def test_cohorts_are_distinct_ascending_available_and_as_large_as_promised(case)
         if can_repeat:
             assert drawn.times.min() >= 1
             assert drawn.times.sum() == (most if case.name == "clustered" else view.cohort_size)
-        assert drawn.cohort_size == view.cohort_size
+        if drawn.inclusion is None:
+            assert drawn.num_draws == drawn.clients.size
+        else:
+            made = drawn.inclusion.sum() if drawn.times is None else drawn.times.sum()
+            assert drawn.num_draws == pytest.approx(made, rel=1e-12)
         assert drawn.weights.shape == drawn.clients.shape
 
 
@@ -71,7 +74,9 @@ def assert_on_average(sample, expected):
 
 
 BIASED = ("fed-cbs", "power-of-choice", "oort")
-UNBIASED = [case for case in CASES if case.name not in BIASED]
+# The authors of DELTA draw by known probabilities and have weights of their own, which are biased.
+KNOWN = [case for case in CASES if case.name not in BIASED]
+UNBIASED = [case for case in KNOWN if case.settings.get("mode") != "paper"]
 
 
 @pytest.mark.parametrize("num_draws", [500, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -87,8 +92,7 @@ def test_clients_come_up_as_often_as_designed_and_weigh_their_share_on_average(c
         is_in[row, drawn.clients] = 1.0
         weight[row, drawn.clients] = view.data_weight[drawn.clients] * drawn.expansion
         own[row, drawn.clients] = drawn.weights
-    # The authors of DELTA have weights of their own, which are biased.
-    assert case.settings.get("mode") == "paper" or np.allclose(own, weight, rtol=1e-12, atol=0.0)
+    assert np.allclose(own, weight, rtol=1e-12, atol=0.0)
     assert_on_average(weight, view.data_weight)
     assert_on_average(weight.sum(axis=1, keepdims=True), 1.0)
     if design_of(case) == "gumbel":  # its inclusion is Rosén's approximation, coarse for 12 clients
@@ -104,7 +108,7 @@ def design_of(case):
 
 
 @pytest.mark.parametrize("num_here", [12, 7, 3])
-@pytest.mark.parametrize("case", UNBIASED, ids=str)
+@pytest.mark.parametrize("case", KNOWN, ids=str)
 def test_inclusion_adds_up_to_the_cohort_that_can_be_had(case, num_here):
     world = make_world()
     mask = np.arange(12) < num_here
@@ -123,9 +127,9 @@ def test_inclusion_adds_up_to_the_cohort_that_can_be_had(case, num_here):
 @every_case
 def test_biased_samplers_have_weights_that_add_up_to_one_and_claim_no_inclusion(case):
     drawn = play(case, make_world(), range(3))[0][-1][1]
-    is_biased = case.name in BIASED
-    assert (drawn.inclusion is None) == (drawn.expansion is None) == (drawn.draw_probability is None) == is_biased
-    if is_biased:
+    assert (drawn.expansion is None) == (case not in UNBIASED)
+    assert (drawn.inclusion is None) == (drawn.draw_probability is None) == (case not in KNOWN)
+    if case not in KNOWN:
         assert drawn.weights.sum() == pytest.approx(1.0, rel=1e-12)
 
 
@@ -196,7 +200,7 @@ def test_what_a_sampler_did_not_declare_does_not_move_it(case):
     memory = experience(case)
     view = view_of(case, world, memory=memory, round_index=9)
     drawn = draw(sampler, view, np.random.default_rng(3))
-    assert bits(sampler.draw(view, np.random.default_rng(3))) == bits(drawn)
+    assert bits(replace(sampler.draw(view, np.random.default_rng(3)), label=drawn.label)) == bits(drawn)
     needless = set(world) - {"cohort_size", "num_samples", *sampler.reads}
     bare = view_of(
         case, {name: None if name in needless else value for name, value in world.items()}, memory=memory, round_index=9
@@ -210,17 +214,12 @@ def test_what_a_sampler_did_not_declare_does_not_move_it(case):
 
 
 @every_case
-def test_without_a_field_it_declared_it_says_so_or_draws_the_same(case):
+def test_without_a_field_it_declared_it_says_so(case):
     world, sampler = make_world(), case.make()
     view = view_of(case, world)
     drawn = bits(draw(sampler, view, np.random.default_rng(3)))
     for name in sampler.reads:
         lacking = replace(view, **{name: None})
-        if (case.name, name) in OPTIONAL_READS:
-            absent = np.full(12, OPTIONAL_READS[case.name, name])
-            same = draw(sampler, replace(view, **{name: absent}), np.random.default_rng(3))
-            assert bits(draw(sampler, lacking, np.random.default_rng(3))) == bits(same)
-            continue
         with pytest.raises(InvalidInput, match=name):
             draw(sampler, lacking, np.random.default_rng(3))
         changed = np.random.default_rng(8).permutation(world[name])
@@ -316,6 +315,8 @@ def world_at(edge):
 def test_nothing_is_nan_at_the_edges(case, edge):
     """Four rounds that learn from the edge itself; warnings are errors, so a NaN has nowhere to hide."""
     world = dict(world_at(edge))
+    if case.name == "power-of-choice" and case.settings.get("num_candidates", 99) < world["cohort_size"]:
+        pytest.skip("fewer candidates than places are refused")
     mask = world.pop("is_available", np.ones(world["num_samples"].size, dtype=bool))
     sampler, rng = case.make(), np.random.default_rng(0)
     memory = start(sampler, mask.size)

@@ -60,7 +60,8 @@ def test_a_sampler_that_weighs_wrongly_is_found(stalest) -> None:
         lambda text: text.replace("from dataclasses import dataclass", wrong).replace(
             'return draw_by_size(view, staleness**self.exponent, "pivotal", rng)',
             'found = draw_by_size(view, staleness**self.exponent, "pivotal", rng)\n'
-            "        return replace(found, expansion=found.expansion**0.5)",
+            "        wrong = found.expansion**0.5\n"
+            "        return replace(found, expansion=wrong, weights=view.data_weight[found.clients] * wrong)",
         )
     )
     with pytest.raises(InvalidInput, match="stalest is not unbiased: client"):

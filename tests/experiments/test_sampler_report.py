@@ -56,7 +56,7 @@ def test_the_table_is_for_people() -> None:
     text = shown.get()
     assert "power-of-choice" in text
     assert "biased by intention" in text
-    assert text.rstrip().endswith("Keeps every promise: repeatable, tidy, resumable, defined.")
+    assert text.rstrip().endswith("Keeps every promise: repeatable, tidy, resumable, defined, sized, impartial.")
 
 
 def test_a_sampler_of_one_s_own_is_checked_where_it_lies(tmp_path) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling import SAMPLERS, check_sampler, draw_by_size, make_sampler
+from fedpcs.sampling import SAMPLERS, Draw, biased_draw, check_sampler, draw_by_size, make_sampler
 from fedpcs.sampling.contract import try_out
-from fedpcs.sampling.draw import chosen
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,67 @@ class Undefined(Honest):
 class Unscaled(Honest):
     def draw(self, view, rng):
         found = super().draw(view, rng)
-        return replace(found, expansion=np.full(found.clients.size, view.num_clients / found.clients.size))
+        expansion = np.full(found.clients.size, view.num_clients / found.clients.size)
+        return replace(found, expansion=expansion, weights=view.data_weight[found.clients] * expansion)
+
+
+class Heavy(Honest):
+    def draw(self, view, rng):
+        found = super().draw(view, rng)
+        return replace(found, weights=7.0 * found.weights)
+
+
+class HalfBlind(Honest):
+    def draw(self, view, rng):
+        is_large = view.update_norm >= np.median(view.update_norm)
+        return draw_by_size(view, np.where(is_large, 1.0, 0.0), "pivotal", rng)
+
+
+class Partial(Honest):
+    def draw(self, view, rng):
+        return draw_by_size(view, 1.0 + np.arange(view.num_clients), "pivotal", rng)
+
+
+class PartialAndBiased(Honest):
+    def draw(self, view, rng):
+        clients = np.flatnonzero(view.is_available)[: view.cohort_size]
+        return biased_draw(clients, np.full(clients.size, 1.0 / clients.size))
+
+
+class Everyone(Honest):
+    def draw(self, view, rng):
+        clients = np.flatnonzero(view.is_available)
+        return biased_draw(clients, view.data_weight[clients])
+
+
+class Crowded(Honest):
+    def draw(self, view, rng):
+        clients = np.flatnonzero(view.is_available & (rng.random(view.num_clients) < 0.9))
+        return Draw(clients, np.ones(clients.size), np.full(view.num_clients, 0.1), None, None, 1.0)
+
+
+class Secretive(Honest):
+    def remember(self, view, draw, feedback):
+        object.__setattr__(self, "secret", getattr(self, "secret", 0.0) + 1.0)
+        return view.memory
+
+    def draw(self, view, rng):
+        return draw_by_size(view, view.update_norm ** (1.0 + getattr(self, "secret", 0.0)), "pivotal", rng)
+
+
+class Improbable(Honest):
+    def draw(self, view, rng):
+        return replace(super().draw(view, rng), draw_probability=np.zeros(view.num_clients))
+
+
+class Speechless(Honest):
+    def draw(self, view, rng):
+        return None
+
+
+class Listing(Honest):
+    def start(self, num_clients):
+        return {"size": [1.0] * num_clients}
 
 
 class Misdesigned(Honest):
@@ -75,7 +134,7 @@ class Misdesigned(Honest):
 
 class Repeating(Honest):
     def draw(self, view, rng):
-        return chosen(view, np.zeros(view.cohort_size, dtype=np.int64), np.ones(view.cohort_size))
+        return biased_draw(np.zeros(view.cohort_size, dtype=np.int64), np.ones(view.cohort_size))
 
 
 class Peeking(Honest):
@@ -99,6 +158,16 @@ def test_an_honest_sampler_passes() -> None:
         (Forgetful, "not resumable"),
         (Undefined, "not defined for nothing but zeros"),
         (Unscaled, "not unbiased: client"),
+        (Heavy, "not unbiased: its weights are not"),
+        (HalfBlind, "not unbiased: client"),
+        (Partial, "not impartial: client"),
+        (PartialAndBiased, "not impartial: client"),
+        (Everyone, "at most 6 clients, got 30"),
+        (Crowded, "not sized: cohorts hold 2"),
+        (Secretive, "not resumable"),
+        (Improbable, "draw_probability must add up to one, got 0"),
+        (Speechless, "must return a Draw, got None"),
+        (Listing, "memory of mine must be arrays"),
         (Misdesigned, "not as designed: client"),
         (Repeating, "distinct"),
         (Peeking, "needs budget"),
@@ -118,3 +187,9 @@ def test_every_registered_sampler_passes(name) -> None:
 
 def test_trying_out_returns_one_draw() -> None:
     assert try_out(make_sampler("random"), num_clients=9, cohort_size=4).clients.size == 4
+
+
+@pytest.mark.parametrize("num_draws", [-5, 1, 399, 2.5])
+def test_too_few_draws_to_tell_are_refused(num_draws) -> None:
+    with pytest.raises(InvalidInput, match="num_draws must be"):
+        check_sampler(Honest(), num_draws=num_draws)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember
+from fedpcs.sampling import biased_draw, draw, make_feedback, make_sampler, make_view, remember
 
 SIZES = np.array([50.0, 30.0, 20.0, 100.0])
 
@@ -13,8 +13,9 @@ SIZES = np.array([50.0, 30.0, 20.0, 100.0])
 def learnt(sampler, probability, clients, sizes=SIZES, **feedback):
     """p after one round in which `clients` took part."""
     view = make_view(2, sizes, memory={"probability": np.array(probability, dtype=float)})
-    drawn = draw(sampler, view, np.random.default_rng(0))
-    return remember(sampler, view, drawn, make_feedback(np.array(clients), **feedback))["probability"]
+    drawn = biased_draw(np.array(clients), np.ones(len(clients)))
+    told = {"noise_power": np.zeros(len(clients)), **feedback}
+    return remember(sampler, view, drawn, make_feedback(np.array(clients), **told))["probability"]
 
 
 @pytest.mark.parametrize(

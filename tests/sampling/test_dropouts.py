@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import arrived, draw, make_sampler, make_view, survival_rate, weigh
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 
 NUM_CLIENTS, COHORT_SIZE, REPEATS = 24, 10, 2_000
 BUDGET = np.linspace(0.5, 12.0, NUM_CLIENTS)
@@ -30,7 +30,7 @@ TWO = Draw(
     inclusion=np.array([0.2, 0.5, 0.8, 0.5]),
     expansion=np.array([5.0, 1.25]),
     draw_probability=np.array([0.3, 0.1, 0.4, 0.2]),
-    cohort_size=2,
+    num_draws=2,
 )
 BIASED = Draw(TWO.clients, TWO.weights, None, None, None, 2)
 
@@ -126,7 +126,7 @@ def test_survivors_are_divided_by_their_own_probability():
     assert found.expansion == pytest.approx([2.5])
     assert found.draw_probability == pytest.approx([0.27, 0.08, 0.2, 0.08])
     assert found.inclusion is TWO.inclusion
-    assert found.cohort_size == 2
+    assert found.num_draws == 2
 
 
 def test_one_number_holds_for_all():
@@ -260,3 +260,38 @@ def test_rates_come_near_the_truth():
 def test_impossible_records_are_refused(drawn, heard, prior_rounds, message):
     with pytest.raises(InvalidInput, match=message):
         survival_rate(drawn, heard, prior_rounds)
+
+
+@pytest.mark.parametrize("rule", ["horvitz-thompson", "hajek", "normalised", "precision", "paper"])
+def test_no_rule_is_led_astray_by_who_answers_more_often(rule):
+    """Half the clients say +1 and answer nine times in ten, the others −1 and three in ten; the mean is zero."""
+    rng = np.random.default_rng(0)
+    says = np.where(np.arange(40) < 20, 1.0, -1.0)
+    survival = np.where(np.arange(40) < 20, 0.9, 0.3)
+    view = make_view(10, np.ones(40), noise_power=np.zeros(40))
+    found = {True: [], False: []}
+    for _ in range(600):
+        drawn = draw(make_sampler("random"), view, rng)
+        came = rng.random(10) < survival[drawn.clients]
+        for is_corrected, chance in ((True, survival), (False, 0.6)):
+            heard = arrived(drawn, came, chance)
+            found[is_corrected].append(weigh(rule, heard, view, drift=1.0) @ says[heard.clients])
+    assert abs(np.mean(found[True])) < 0.25  # ratios of so few answers lean a little
+    assert np.mean(found[False]) > 0.4
+
+
+@pytest.mark.parametrize("rule", ["hajek", "normalised", "precision"])
+def test_a_chance_that_all_share_changes_no_ratio(rule):
+    view = make_view(3, [10, 20, 30, 40], noise_power=[0.5, 1.0, 2.0, 4.0])
+    drawn = draw(make_sampler("random"), view, np.random.default_rng(1))
+    came = np.array([True, False, True])
+    one, half = (weigh(rule, arrived(drawn, came, chance), view, drift=1.0) for chance in (1.0, 0.5))
+    assert half == pytest.approx(one)
+
+
+def test_what_is_lost_twice_is_corrected_twice():
+    view = make_view(3, [10, 20, 30, 40])
+    drawn = draw(make_sampler("random"), view, np.random.default_rng(1))
+    twice = arrived(arrived(drawn, [True, True, False], 0.5), [True, False], 0.8)
+    assert twice.survival == pytest.approx([0.4])
+    assert twice.expansion == pytest.approx(drawn.expansion[:1] / 0.4)

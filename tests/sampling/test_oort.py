@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember, start
+from fedpcs.sampling import biased_draw, draw, make_feedback, make_sampler, make_view, remember, start
 
 
 def knowing(sampler, num_clients, **known):
@@ -129,7 +129,7 @@ def test_what_is_remembered_of_a_round():
     sampler = make_sampler("oort")
     memory = knowing(sampler, 3, utility=[np.nan, np.nan, 7.0], last_round=[0, 0, 3], times=[0, 0, 1])
     view = make_view(2, [10, 20, 30], round_index=4, memory=memory)
-    drawn = draw(sampler, view, np.random.default_rng(0))
+    drawn = biased_draw(np.array([0, 2]), np.ones(2))
     heard = make_feedback(np.array([0, 2]), loss_energy=[4.0, 9.0], duration=[1.5, 2.5])
     memory = remember(sampler, view, drawn, heard)
     assert memory["utility"] == pytest.approx([20.0, np.nan, 90.0], nan_ok=True)
@@ -159,7 +159,7 @@ def test_the_pacer_relaxes_when_utility_stands_still_and_tightens_when_it_jumps(
         sampler, 3, utility=np.ones(3), last_round=np.ones(3), utility_by_round=earlier, percentile=[percentile]
     )
     view = make_view(1, np.ones(3), memory=memory, round_index=len(earlier))
-    drawn = draw(sampler, view, np.random.default_rng(0))
+    drawn = biased_draw(np.array([1]), np.ones(1))
     after = remember(sampler, view, drawn, make_feedback(np.array([1]), loss_energy=[gained**2]))
     assert after["percentile"].tolist() == [expected]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedpcs._inclusion import inclusion_probability
-from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember
+from fedpcs.sampling import biased_draw, draw, make_feedback, make_sampler, make_view, remember
 
 
 def world(seed=0, num_clients=10):
@@ -56,7 +56,7 @@ def test_it_begins_with_the_norm_it_is_given_and_then_goes_by_what_it_heard():
     first = draw(sampler, view, np.random.default_rng(0))
     assert first.draw_probability == pytest.approx(np.array([2, 3, 4, 6]) / 15)
     heard = make_feedback(np.array([1, 2]), update_norm=[3.0, 4.0], noise_power=[5.0, 20.0])
-    memory = remember(sampler, view, first, heard)
+    memory = remember(sampler, view, biased_draw(heard.clients, np.ones(2)), heard)
     assert memory["norm"] == pytest.approx([np.nan, 2.0, 0.0, np.nan], nan_ok=True)
     second = draw(sampler, make_view(1, np.ones(4), noise_power=noise, memory=memory), np.random.default_rng(0))
     assert second.draw_probability == pytest.approx(
@@ -71,6 +71,6 @@ def test_the_floor_keeps_a_client_of_no_norm_in_the_draw():
 
 
 def test_without_noise_it_is_importance_sampling_by_norm():
-    view = make_view(1, [10, 30], update_norm=[3.0, 2.0])
+    view = make_view(1, [10, 30], update_norm=[3.0, 2.0], noise_power=np.zeros(2))
     drawn = draw(make_sampler("optimal", norms="current", floor=0.0), view, np.random.default_rng(0))
     assert drawn.draw_probability == pytest.approx([1 / 3, 2 / 3])

@@ -5,7 +5,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling import biased_draw, draw, make_feedback, make_sampler, make_view, remember
 
 LOSS = np.array([0.3, 2.0, 0.1, 1.5, 0.9, 1.1])
 
@@ -32,7 +33,7 @@ def test_with_as_many_candidates_as_places_it_is_a_successive_draw_by_data():
         assert abs(times - num_draws * chance) < 4.5 * np.sqrt(num_draws * chance * (1 - chance))
 
 
-@pytest.mark.parametrize(("num_candidates", "asked_for"), [(None, 4), (2, 2), (5, 5), (1, 2), (99, 6)])
+@pytest.mark.parametrize(("num_candidates", "asked_for"), [(None, 4), (2, 2), (5, 5), (99, 6)])
 def test_a_loss_is_asked_of_the_candidates_once_and_of_nobody_else(num_candidates, asked_for):
     asked = []
 
@@ -77,8 +78,8 @@ def test_weights_are_equal_or_by_data():
 def test_last_known_losses_put_clients_never_heard_first():
     sampler = make_sampler("power-of-choice", losses="last-known", num_candidates=6)
     view = make_view(3, np.ones(6))
-    drawn = draw(sampler, view, np.random.default_rng(0))
-    heard = make_feedback(np.array([0, 2, 3, 5]), loss=[0.5, 9.0, -1.0, 4.0])
+    drawn = biased_draw(np.array([0, 2, 3, 5]), np.ones(4))
+    heard = make_feedback(drawn.clients, loss=[0.5, 9.0, -1.0, 4.0])
     memory = remember(sampler, view, drawn, heard)
     assert memory["loss"].tolist() == [0.5, np.inf, 9.0, -1.0, np.inf, 4.0]
     after = draw(sampler, make_view(3, np.ones(6), memory=memory), np.random.default_rng(0))
@@ -89,3 +90,8 @@ def test_current_losses_leave_nothing_to_remember():
     sampler, view = make_sampler("power-of-choice"), make_view(2, np.ones(6), loss=LOSS, memory={"loss": np.ones(6)})
     drawn = draw(sampler, view, np.random.default_rng(0))
     assert remember(sampler, view, drawn, make_feedback(drawn.clients, loss=[1.0, 2.0])) is view.memory
+
+
+def test_fewer_candidates_than_places_are_refused():
+    with pytest.raises(InvalidInput, match="num_candidates must be at least the cohort size 2, got 1"):
+        draw(make_sampler("power-of-choice", num_candidates=1), make_view(2, np.ones(6), loss=LOSS), None)

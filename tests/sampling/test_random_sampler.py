@@ -34,4 +34,4 @@ def test_everyone_is_drawn_when_no_more_are_there():
     drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
     assert drawn.clients.tolist() == [0, 3]
     assert drawn.weights == pytest.approx([0.2, 0.8])
-    assert drawn.cohort_size == 4
+    assert drawn.num_draws == 2

@@ -142,3 +142,28 @@ def test_a_sampler_of_ones_own_is_made_from_its_import_path(own_module):
 def test_an_import_path_that_leads_nowhere_is_said_to(own_module, name, message):
     with pytest.raises(InvalidInput, match=message.format(own_module)):
         make_sampler(name.format(own_module))
+
+
+BROKEN = {
+    "NoName": ("reads = (); hears = ()", "must say its name"),
+    "HalfALearner": ("name = 'x'; reads = (); hears = (); start = print", "must have both start and remember"),
+    "Needy": ("speed: float; name = 'x'; reads = (); hears = ()", "could not be made: .*speed"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_class_that_is_no_sampler_is_said_to_lack_what_it_lacks(tmp_path, monkeypatch, name):
+    body, message = BROKEN[name]
+    text = f"from dataclasses import dataclass\n@dataclass\nclass {name}:\n    {body}\n    def draw(self, view, rng): ...\n"
+    (tmp_path / f"broken_{name.lower()}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match=message):
+        make_sampler(f"broken_{name.lower()}:{name}")
+
+
+@pytest.mark.parametrize("text", ["def draw(:", "raise RuntimeError('no')", "1 / 0"])
+def test_a_module_that_fails_is_said_to(tmp_path, monkeypatch, text):
+    (tmp_path / "failing_sampler.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidInput, match="failing_sampler:Mine' could not be imported"):
+        make_sampler("failing_sampler:Mine")

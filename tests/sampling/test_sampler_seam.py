@@ -114,7 +114,8 @@ def test_a_draw_that_breaks_a_promise_is_refused_by_what_it_breaks(answer, messa
 
 def test_a_draw_that_keeps_its_promises_is_passed_on_as_it_is():
     answer = made([0, 1], inclusion=np.array([1.0, 1.0, 0.0]), expansion=np.array([1.0, 1.0]))
-    assert draw(Spy([], answer), make_view(2, [1, 2, 3]), np.random.default_rng(0)) is answer
+    found = draw(Spy([], answer), make_view(2, [1, 2, 3]), np.random.default_rng(0))
+    assert all(getattr(found, field) is getattr(answer, field) for field in vars(answer) if field != "label")
     assert draw(Spy([], made([])), make_view(2, [1, 2, 3]), np.random.default_rng(0)).clients.size == 0
 
 
@@ -182,12 +183,31 @@ def test_a_memory_that_is_another_s_is_refused(memory, message):
         remember(spy, view, made([0, 1]), make_feedback([0]))
 
 
-def test_feedback_from_a_client_that_does_not_exist_is_refused():
-    with pytest.raises(InvalidInput, match="from client 3, but there are only 3"):
-        remember(LearningSpy([]), make_view(2, [1, 2, 3]), made([0, 1]), make_feedback([0, 3]))
+def test_feedback_from_a_client_that_was_not_drawn_is_refused():
+    for stranger in (2, 3):
+        with pytest.raises(InvalidInput, match=rf"from clients that were drawn, got it from \[{stranger}\]"):
+            remember(LearningSpy([]), make_view(2, [1, 2, 3]), made([0, 1]), make_feedback([0, stranger]))
 
 
 def test_clients_as_a_list_are_no_draw():
     answer = replace(made([0, 1]), clients=[0, 1])
     with pytest.raises(InvalidInput, match="clients must be a flat array"):
         draw(Spy([], answer), make_view(2, [1, 2, 3]), np.random.default_rng(0))
+
+
+def test_a_draw_carries_the_label_of_what_it_read_unless_that_was_charged():
+    rng = np.random.default_rng(0)
+    named = {"label_counts": np.ones((3, 2))}
+    assert draw(make_sampler("fed-cbs"), make_view(2, [1, 2, 3], **named), rng).label.startswith(
+        "selection reads label"
+    )
+    charged = make_view(2, [1, 2, 3], **named, charged=(name for name in ["label_counts"]))
+    assert draw(make_sampler("fed-cbs"), charged, rng).label == ""
+    heard = make_view(2, [1, 2, 3], charged=["loss_energy"])
+    assert draw(make_sampler("oort"), heard, rng).label == ""
+
+
+@pytest.mark.parametrize("name", ["budget", "labels"])
+def test_what_is_not_private_cannot_be_charged(name):
+    with pytest.raises(InvalidInput, match=f"charged names '{name}', which is no private field"):
+        disclosure(make_sampler("random"), [name])

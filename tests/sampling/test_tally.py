@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import count, draw, make_sampler, make_view, report_round, start_tally, weigh
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.tally import effective_sample_size, evenness
 
 weights = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20)
@@ -20,7 +20,7 @@ KNOWN = Draw(
     inclusion=np.array([0.5, 0.25, 1.0, 0.25]),
     expansion=np.array([2.0, 1.0]),
     draw_probability=None,
-    cohort_size=2,
+    num_draws=2,
 )
 UNKNOWN = Draw(np.array([1, 2]), np.array([0.5, 0.5]), None, None, None, 2)
 
@@ -34,7 +34,7 @@ def tally_of(rounds, num_clients):
 
 def last_report(rounds, num_clients):
     tally = tally_of(rounds, num_clients)
-    return report_round(tally, rounds[-1], rounds[-1].weights, len(rounds))
+    return report_round(tally, rounds[-1], rounds[-1].weights)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_tally_never_changes():
     tally = start_tally(4)
     following = count(tally, KNOWN, KNOWN.clients)
     count(following, KNOWN, KNOWN.clients)
-    assert not any(getattr(tally, field.name).any() for field in dataclasses.fields(tally))
+    assert not any(np.any(getattr(tally, field.name)) for field in dataclasses.fields(tally))
     assert following.drawn.tolist() == [1.0, 0.0, 1.0, 0.0]
     with pytest.raises(dataclasses.FrozenInstanceError):
         tally.drawn = following.drawn
@@ -107,7 +107,7 @@ def test_a_tally_of_nobody_is_refused(bad):
 def test_a_report_by_hand():
     """After two rounds: drawn (2, 0, 2, 0), designed (1, ½, 2, ½), variances (½, ⅜, 0, ⅜)."""
     tally = tally_of([KNOWN, KNOWN], 4)
-    found = report_round(tally, KNOWN, np.array([0.6]), 2)
+    found = report_round(tally, KNOWN, np.array([0.6]))
     assert (found.cohort_size, found.num_heard) == (2, 1)
     assert found.expected_cohort_size == pytest.approx(2.0)
     assert found.effective_sample_size == pytest.approx(1.0)
@@ -118,13 +118,13 @@ def test_a_report_by_hand():
 
 
 def test_a_report_without_inclusion_probabilities_leaves_them_out():
-    found = report_round(tally_of([KNOWN, UNKNOWN], 4), UNKNOWN, UNKNOWN.weights, 2)
+    found = report_round(tally_of([KNOWN, UNKNOWN], 4), UNKNOWN, UNKNOWN.weights)
     assert (found.expected_cohort_size, found.inclusion_gap, found.inclusion_score) == (None, None, None)
     assert found.evenness == pytest.approx(16 / (4 * 6))
 
 
 def test_a_report_of_a_round_that_nobody_answered():
-    found = report_round(count(start_tally(4), KNOWN, np.zeros(0, int)), KNOWN, np.zeros(0), 1)
+    found = report_round(count(start_tally(4), KNOWN, np.zeros(0, int)), KNOWN, np.zeros(0))
     assert (found.cohort_size, found.num_heard, found.weight_sum, found.largest_weight) == (2, 0, 0.0, 0.0)
     assert found.effective_sample_size == 0.0
 
@@ -182,3 +182,35 @@ def test_draws_of_the_same_clients_every_round_are_seen():
     assert found.inclusion_score == pytest.approx(10.0)
     assert found.inclusion_gap == pytest.approx(0.7)
     assert found.evenness == pytest.approx(0.3)
+
+
+def test_drop_outs_that_pick_their_clients_are_seen():
+    """Everyone answers half the time on average; alike, or half of the clients always and half never."""
+    rng = np.random.default_rng(3)
+    view, sampler = make_view(5, np.ones(20)), make_sampler("random")
+    alike = unlike = start_tally(20)
+    for _ in range(200):
+        drawn = draw(sampler, view, rng)
+        alike = count(alike, drawn, drawn.clients[rng.random(5) < 0.5])
+        unlike = count(unlike, drawn, drawn.clients[drawn.clients < 10])
+    assert 0.6 < report_round(alike, drawn, np.ones(2)).answer_score < 1.5
+    assert report_round(unlike, drawn, np.ones(2)).answer_score > 5.0
+    assert report_round(unlike, drawn, np.ones(2)).inclusion_score < 1.5
+    assert report_round(count(start_tally(20), drawn, drawn.clients), drawn, np.ones(5)).answer_score is None
+
+
+@pytest.mark.parametrize("heard", [[-1], [3], [0.5], [True, False], [2, 0], None])
+def test_only_those_drawn_can_be_heard(heard):
+    with pytest.raises(InvalidInput, match="heard must be"):
+        count(start_tally(4), KNOWN, heard)
+
+
+@pytest.mark.parametrize("weights", [[0.5, np.nan], [-0.1], "x", [[1.0]]])
+def test_weights_that_are_none_are_not_reported(weights):
+    with pytest.raises(InvalidInput, match="weights"):
+        report_round(count(start_tally(4), KNOWN, [0]), KNOWN, weights)
+
+
+def test_a_round_is_counted_before_it_is_reported():
+    with pytest.raises(InvalidInput, match="Call count first"):
+        report_round(start_tally(4), KNOWN, np.ones(2))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import RULES, draw, make_sampler, make_view, weigh
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 
 VIEW = make_view(2, [10, 20, 30, 40])
 # θ of the two drawn: 0.1 and 0.3.
@@ -17,7 +17,7 @@ DRAWN = Draw(
     inclusion=np.array([0.2, 0.5, 0.8, 0.5]),
     expansion=np.array([5.0, 1.25]),
     draw_probability=np.array([0.3, 0.1, 0.4, 0.2]),
-    cohort_size=2,
+    num_draws=2,
 )
 BIASED = Draw(DRAWN.clients, DRAWN.weights, None, None, None, 2)
 NOBODY = Draw(np.zeros(0, int), np.zeros(0), DRAWN.inclusion, np.zeros(0), DRAWN.draw_probability, 2)
@@ -96,18 +96,19 @@ def test_a_cap_counts_no_more_clients_than_there_are():
 
 
 def test_uniform_draws_of_equal_clients_weigh_all_alike_whatever_the_rule():
-    view = make_view(3, np.full(9, 20), is_available=np.arange(9) < 6)
+    view = make_view(3, np.full(9, 20), is_available=np.arange(9) < 6, noise_power=np.zeros(9))
     drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
     for rule in BY_HAND:
         found = weigh(rule, drawn, view, drift=1.0 if rule == "precision" else None)
         assert found == pytest.approx(np.full(3, 1 / 3))
 
 
-def test_noise_is_what_is_given_else_the_views_own_else_none():
+def test_noise_is_what_is_given_else_the_views_own_and_must_be_one_of_them():
     noisy = make_view(2, [10, 20, 30, 40], noise_power=[1.0, 77.0, 6.0, 88.0])
     assert weigh("precision", DRAWN, noisy, drift=2.0) == pytest.approx(BY_HAND["precision"])
     assert weigh("precision", DRAWN, noisy, drift=2.0, noise_power=np.zeros(2)) == pytest.approx([0.4, 0.6])
-    assert weigh("precision", DRAWN, VIEW, drift=2.0) == pytest.approx([0.4, 0.6])
+    with pytest.raises(InvalidInput, match="precision needs noise_power, got none"):
+        weigh("precision", DRAWN, VIEW, drift=2.0)
 
 
 @pytest.mark.parametrize("rule", ["horvitz-thompson", "hajek"])
@@ -134,7 +135,7 @@ def test_precision_asks_for_the_drift():
 @pytest.mark.parametrize("drift", [-1.0, float("nan"), float("inf"), True])
 def test_impossible_drifts_are_refused(drift):
     with pytest.raises(InvalidInput, match="drift"):
-        weigh("precision", DRAWN, VIEW, drift=drift)
+        weigh("precision", DRAWN, VIEW, drift=drift, noise_power=np.zeros(2))
 
 
 @pytest.mark.parametrize("cap", [0.999, 0.0, -1.0, float("nan"), float("inf"), True, "2"])

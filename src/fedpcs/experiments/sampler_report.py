@@ -43,14 +43,15 @@ def check(name: str) -> None:
 def print_all(found: list[dict[str, Any]], console: Console) -> None:
     """Print one row per sampler."""
     table = Table(title="Samplers at their default settings", title_justify="left")
-    for heading in ("name", "draws", "reads", "private", "weights"):
-        table.add_column(heading)
+    table.add_column("name", no_wrap=True)
+    for heading in ("draws", "reads", "private", "weights"):
+        table.add_column(heading, overflow="fold")
     for one in found:
         seen = ", ".join(dict.fromkeys(one["reads"] + one["hears"])) or "data sizes"
         weights = "unbiased" if one["is_unbiased"] else "biased by intention"
         table.add_row(one["name"], one["draws"], seen, ", ".join(one["private"]) or "–", weights)
     console.print(table)
-    console.print("What is private is charged, or the run says that it was not.", highlight=False)
+    console.print("What is private must be charged, or every report of the draw carries a label.", highlight=False)
 
 
 def print_one(one: dict[str, Any], console: Console) -> None:
@@ -63,7 +64,8 @@ def print_one(one: dict[str, Any], console: Console) -> None:
     for name, default in one["settings"].items():
         table.add_row(name, repr(default))
     console.print(table)
-    promises = "repeatable, tidy, resumable, defined" + (", unbiased" if one["is_unbiased"] else "")
+    promises = "repeatable, tidy, resumable, defined, sized, impartial"
+    promises += ", as designed, unbiased" if one["is_unbiased"] else ""
     console.print(f"Keeps every promise: {promises}.", highlight=False)
 
 

@@ -2,8 +2,8 @@
 
 With a_i = θ_i·‖u_i‖ and independent draws, Σ (1 − p_i)/p_i·a_i² is the estimate's variance; it is least, with Σp ≤ K,
 at p_i = min(1, c·a_i). That is OCS. AOCS reaches the same p with nothing but sums over clients, as secure aggregation
-gives them. Every available client must train to have a norm: uploads are saved, not work. `norms="last-known"` trains
-the cohort alone.
+gives them. Every available client must train to have a norm: uploads are saved, not work. Norms of noisy updates count
+as charged only if all of those updates were, uploaded or not. `norms="last-known"` trains the cohort alone.
 
 The norm of an update with noise in it is √(‖u‖² + d·σ²) on average, which favours the noisiest. `subtract_noise` takes
 the known d·σ² off; what remains may be zero by chance, so a share of the draw is then uniform.
@@ -23,8 +23,8 @@ from fedpcs import _validate
 from fedpcs._inclusion import inclusion_probability
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import FIXED_INCLUSION, draw_included
-from fedpcs.sampling.draw import Draw
-from fedpcs.sampling.feedback import Feedback, without_noise
+from fedpcs.sampling.drawn import Draw
+from fedpcs.sampling.feedback import Feedback, filled, without_noise
 from fedpcs.sampling.proportional import weighed
 from fedpcs.sampling.view import Memory, View
 
@@ -59,6 +59,7 @@ class AOCSSampler:
         _validate.choice("probabilities", self.probabilities, ("exact", "aggregation-only"))
         _validate.integer("iterations", self.iterations, low=0)
         _validate.choice("design", self.design, FIXED_INCLUSION)
+        _validate.boolean("subtract_noise", self.subtract_noise)
         if self.floor is not None:
             _validate.number("floor", self.floor, low=0.0, high=1.0)
 
@@ -72,7 +73,9 @@ class AOCSSampler:
     @property
     def hears(self) -> tuple[str, ...]:
         """What it learns from after the round."""
-        return ("update_norm", "noise_power") if self.norms == "last-known" else ()
+        if self.norms == "current":
+            return ()
+        return ("update_norm", "noise_power") if self.subtract_noise else ("update_norm",)
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
@@ -81,7 +84,7 @@ class AOCSSampler:
         inclusion = np.zeros(view.num_clients)
         inclusion[pool] = self._inclusion(weighted_norm[pool], view.cohort_size)
         cohort = draw_included(self.design, inclusion, rng)
-        return weighed(view, cohort, inclusion / inclusion.sum())
+        return weighed(view, cohort, inclusion / inclusion.sum())  # x = p/Σp, so that θ/(Σp·x) is θ/p
 
     def start(self, num_clients: int) -> Memory:
         """Nobody's norm is known."""
@@ -92,8 +95,8 @@ class AOCSSampler:
         if self.norms == "current":
             return view.memory
         norm = view.memory["norm"].copy()
-        noise = feedback.noise_power if self.subtract_noise else None
         if feedback.clients.size:
+            noise = feedback.need("noise_power") if self.subtract_noise else None
             norm[feedback.clients] = without_noise(feedback.need("update_norm"), noise)
         return {"norm": norm}
 
@@ -148,11 +151,3 @@ def aggregation_only_inclusion(weighted_norm: FloatArray, cohort_size: int, iter
             break
         p = np.where(is_below, np.minimum(1.0, C * p), 1.0)
     return p
-
-
-def filled(norm: FloatArray) -> FloatArray:
-    """Return norms with the mean of the known ones in place of the unknown; all alike if none is known."""
-    is_known = ~np.isnan(norm)
-    if not is_known.any():
-        return np.ones_like(norm)
-    return np.where(is_known, norm, norm[is_known].mean())

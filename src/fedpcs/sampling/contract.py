@@ -3,19 +3,22 @@
     promise       how it is checked
     repeatable    the same generator draws the same cohort, bit for bit
     tidy          neither the view nor the memory is written to
-    resumable     rounds that go on from a saved memory equal rounds that were never interrupted
+    resumable     rounds that go on from a saved memory, with a new sampler, equal rounds that were never interrupted
     defined       one client, a cohort of everyone, few available clients, nothing but zeros to go by: still a draw
+    sized         cohorts are no larger than asked for, on average over many draws
+    impartial     clients with other numbers are drawn as often as before
     as designed   over many draws a client comes up as often as its inclusion probability says
-    unbiased      over many draws 1{drawn}·expansion has mean one, for every client that can be drawn
+    unbiased      weights are θ·expansion, and 1{drawn}·expansion has mean one for every client
 
 The last two are held to samplers that return an inclusion or an expansion; a biased one returns None instead.
 """
 
 from __future__ import annotations
 
+import copy
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,7 @@ from fedpcs import _validate
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.feedback import HEARD, make_feedback
 from fedpcs.sampling.sampler import Sampler, draw, remember, start
 from fedpcs.sampling.view import ACCESS, Memory, View, make_view
@@ -33,6 +36,7 @@ _NUM_CLASSES = 5
 _NUM_ROUNDS = 6
 # With some hundred comparisons a fair sampler strays this far once in ten thousand runs; the seed is fixed besides.
 _FAR = 5.0
+_LEAST_DRAWS = 400
 
 
 @dataclass(frozen=True)
@@ -74,24 +78,28 @@ def check_sampler(
         sampler: Any sampler, registered or not.
         num_clients: Clients of the made-up federation it is tried on.
         cohort_size: Clients drawn each round.
-        num_draws: Draws behind the two statistical promises; zero skips them.
+        num_draws: Draws behind the statistical promises; 400 or more, or zero to skip them.
         seed: Where the federation and the draws come from.
 
     Example:
         >>> from fedpcs.sampling import make_sampler
-        >>> check_sampler(make_sampler("fedpcs"), num_draws=200)
+        >>> check_sampler(make_sampler("fedpcs"), num_draws=400)
     """
     clients = _validate.integer("num_clients", num_clients, low=3)
     world = _World(clients, _validate.integer("cohort_size", cohort_size, low=1, high=clients), seed)
+    if _validate.integer("num_draws", num_draws, low=0) and num_draws < _LEAST_DRAWS:
+        raise InvalidInput(f"num_draws must be 0 or at least {_LEAST_DRAWS}, got {num_draws}. Fewer show nothing.")
     try:
-        memories = _check_rounds(sampler, world)
+        memory = _check_rounds(sampler, world)
         _check_edges(sampler, seed)
     except ValueError as error:
         if "read-only" not in str(error):
             raise
         raise InvalidInput(f"{sampler.name} writes to an array it was shown ({error}). Copy it first.") from error
     if num_draws:
-        _check_statistics(sampler, world.view(_NUM_ROUNDS, memories), num_draws, seed)
+        view = world.view(_NUM_ROUNDS, memory)
+        drawn = _check_statistics(sampler, view, num_draws, seed)
+        _check_relabelled(sampler, view, drawn, num_draws, seed)
 
 
 def try_out(sampler: Sampler, *, num_clients: int = 30, cohort_size: int = 6, seed: int = 0) -> Draw:
@@ -102,15 +110,15 @@ def try_out(sampler: Sampler, *, num_clients: int = 30, cohort_size: int = 6, se
 
 def _check_rounds(sampler: Sampler, world: _World) -> Memory:
     memory = start(sampler, world.num_clients)
-    saved = _through_a_file(memory)
+    saved, newcomer = _through_a_file(memory), copy.deepcopy(sampler)
     for round_index in range(_NUM_ROUNDS):
         view = world.view(round_index, memory)
         first, again = world.draw(sampler, view), world.draw(sampler, view)
         _demand(_same(first, again), sampler, "repeatable", "two draws from the same generator differ")
-        resumed = world.draw(sampler, world.view(round_index, saved))
+        resumed = world.draw(copy.deepcopy(newcomer), world.view(round_index, saved))
         _demand(_same(first, resumed), sampler, "resumable", f"round {round_index} differs after saving and loading")
         memory = world.remember(sampler, view, first)
-        saved = _through_a_file(world.remember(sampler, world.view(round_index, saved), resumed))
+        saved = _through_a_file(world.remember(copy.deepcopy(newcomer), world.view(round_index, saved), resumed))
     return memory
 
 
@@ -134,28 +142,53 @@ def _check_edges(sampler: Sampler, seed: int) -> None:
             raise InvalidInput(f"{sampler.name} is not defined for {name}: {error}") from error
 
 
-def _check_statistics(sampler: Sampler, view: View, num_draws: int, seed: int) -> None:
-    drawn, expanded, designed = (np.zeros(view.num_clients) for _ in range(3))
-    variance, square = np.zeros(view.num_clients), np.zeros(view.num_clients)
+def _check_statistics(sampler: Sampler, view: View, num_draws: int, seed: int) -> FloatArray:
+    """Return how often each client was drawn, having held that against what the sampler says."""
+    drawn, expanded, designed, variance, square = (np.zeros(view.num_clients) for _ in range(5))
+    sizes = np.zeros(num_draws)
     for k in range(num_draws):
         found = draw(sampler, view, generator(seed, "contract-statistics", k))
         drawn[found.clients] += 1.0
+        sizes[k] = found.clients.size
         if found.inclusion is not None:
             designed += found.inclusion
             variance += found.inclusion * (1.0 - found.inclusion)
         if found.expansion is not None:
             expanded[found.clients] += found.expansion
             square[found.clients] += found.expansion**2
+            own = np.allclose(found.weights, view.data_weight[found.clients] * found.expansion, rtol=1e-9)
+            _demand(own, sampler, "unbiased", "its weights are not θ·expansion")
+    room = _FAR * sizes.std() / np.sqrt(num_draws)
+    larger = f"cohorts hold {sizes.mean():.1f} clients on average where {view.cohort_size} were asked for"
+    _demand(sizes.mean() <= view.cohort_size + room + 1e-9, sampler, "sized", larger)
     if found.inclusion is not None:
         score = np.abs(drawn - designed) / np.sqrt(np.maximum(variance, 1.0))
         _demand(score.max() < _FAR, sampler, "as designed", _worst("comes up", drawn, designed, score))
     if found.expansion is not None:
         mean = expanded / num_draws
         score = np.abs(mean - 1.0) / np.sqrt(np.maximum(square / num_draws - mean**2, 1e-6) / num_draws)
-        score = np.where((drawn == 0.0) & (designed < _FAR**2), 0.0, score)  # too rare to tell
-        _demand(
-            score.max() < _FAR, sampler, "unbiased", _worst("counts", expanded, np.full_like(mean, num_draws), score)
-        )
+        is_rare = (drawn == 0.0) & (designed > 0.0) & (designed < _FAR**2)  # too rare to tell
+        expected = np.full(view.num_clients, float(num_draws))
+        score = np.where(is_rare, 0.0, score)
+        _demand(score.max() < _FAR, sampler, "unbiased", _worst("counts", expanded, expected, score))
+    return drawn
+
+
+def _check_relabelled(sampler: Sampler, view: View, drawn: FloatArray, num_draws: int, seed: int) -> None:
+    """Give clients other numbers: each must come up as often as it did."""
+    order = generator(seed, "contract-labels").permutation(view.num_clients)
+
+    def relabelled(value: Any) -> Any:
+        return value[order] if isinstance(value, np.ndarray) and value.shape[:1] == (view.num_clients,) else value
+
+    changes: dict[str, Any] = {name: relabelled(getattr(view, name)) for name in ACCESS}
+    memory = {name: relabelled(value) for name, value in view.memory.items()}
+    other, again = replace(view, memory=memory, **changes), np.zeros(view.num_clients)
+    for k in range(num_draws):
+        again[order[draw(sampler, other, generator(seed, "contract-relabelled", k)).clients]] += 1.0
+    rate = (drawn + again) / (2.0 * num_draws)
+    score = np.abs(drawn - again) / np.sqrt(np.maximum(2.0 * num_draws * rate * (1.0 - rate), 1.0))
+    _demand(score.max() < _FAR, sampler, "impartial", _worst("under another number comes up", again, drawn, score))
 
 
 def _demand(holds: bool | np.bool_, sampler: Sampler, promise: str, what: str) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import DESIGNS
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.feedback import Feedback, without_noise
 from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
 from fedpcs.sampling.view import Memory, View
@@ -42,8 +42,10 @@ class DeltaSampler:
         variance_ratio: r = α₂/α₁, weight of σ_i² beside ζ_i²; at 0 gradient variances are not asked for.
         distance_share: β of the authors' score.
         design: How the cohort is drawn in the sound mode.
-        floor: Share of the draw that is uniform: a participant that scored zero would never be drawn again.
-        subtract_noise: Whether to take the known noise power off squared distances.
+        floor: Share of the draw that is uniform: a participant that scored zero would never be drawn again. The authors
+            have none; 0 is their run.
+        subtract_noise: Whether to take the known noise power off squared distances. Distances from the cohort's own
+            mean are a little short, by √(1 − 1/K) on average, alike for all.
     """
 
     information: str = "practical"
@@ -69,6 +71,7 @@ class DeltaSampler:
         _validate.number("distance_share", self.distance_share, low=0.0, high=1.0)
         _validate.choice("design", self.design, DESIGNS)
         _validate.number("floor", self.floor, low=0.0, high=1.0)
+        _validate.boolean("subtract_noise", self.subtract_noise)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -82,10 +85,10 @@ class DeltaSampler:
         """What it learns from after the round."""
         if self.information == "ideal":
             return ()
-        noise = ("noise_power", "distance_noise_power")
+        distance = ("update_distance", "distance_noise_power") if self.subtract_noise else ("update_distance",)
         if self.score == "authors-code":
-            return ("update_norm", "update_distance", *noise)
-        return ("update_distance", *noise, *(("gradient_variance",) if self._ratio > 0.0 else ()))
+            return (*distance, *(("update_norm", "noise_power") if self.subtract_noise else ("update_norm",)))
+        return (*distance, "gradient_variance") if self._ratio > 0.0 else distance
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
@@ -96,7 +99,8 @@ class DeltaSampler:
         # L_i/(N·p_i) over the cohort's ΣL: the authors' weights, which no design makes unbiased.
         found = draw_by_size(view, x, "gumbel", rng)
         held = view.num_samples[found.clients]
-        return replace(found, weights=held / (np.count_nonzero(view.is_available) * x[found.clients]) / held.sum())
+        weights = held / (np.count_nonzero(view.is_available) * x[found.clients]) / held.sum()
+        return replace(found, weights=weights, expansion=None)  # biased, so it does not say otherwise
 
     def start(self, num_clients: int) -> Memory:
         """All clients are alike."""
@@ -122,10 +126,11 @@ class DeltaSampler:
         return np.asarray(np.hypot(view.need("gradient_distance"), np.sqrt(self._ratio * variance)))
 
     def _score(self, view: View, feedback: Feedback) -> FloatArray:
-        is_noisy = self.subtract_noise
-        distance = without_noise(feedback.need("update_distance"), feedback.distance_noise_power if is_noisy else None)
+        noise = feedback.need("distance_noise_power") if self.subtract_noise else None
+        distance = without_noise(feedback.need("update_distance"), noise)
         if self.score == "authors-code":
-            norm = without_noise(feedback.need("update_norm"), feedback.noise_power if is_noisy else None)
+            noise = feedback.need("noise_power") if self.subtract_noise else None
+            norm = without_noise(feedback.need("update_norm"), noise)
             share = view.num_samples[feedback.clients] / view.num_samples[feedback.clients].sum()
             return np.asarray(share * ((1.0 - self.distance_share) * norm + self.distance_share * distance))
         # A pseudo-gradient is the update over η·(local steps): then ζ has the units of σ.

@@ -180,7 +180,10 @@ def earliest(rate: FloatArray, num_wanted: int, rng: np.random.Generator) -> tup
 
 
 def successive_inclusion(draw_probability: FloatArray, cohort_size: int) -> FloatArray:
-    """Return π_i ≈ 1 − exp(−x_i·t) with Σπ = K: Rosén's approximation, within 2 % at a hundred clients."""
+    """Return π_i ≈ 1 − exp(−x_i·t) with Σπ = K: Rosén's approximation.
+
+    Within 2 % for a hundred clients with budgets in [0.01, 12], 4 % if sizes span six decades; 10 % for twenty clients.
+    """
     positive = draw_probability > 0.0
     if cohort_size >= np.count_nonzero(positive):
         return positive.astype(np.float64)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 
 
 def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Draw:
@@ -43,6 +43,7 @@ def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Dra
         clients=draw.clients[heard],
         weights=draw.weights[heard] / of_heard,
         expansion=None if draw.expansion is None else draw.expansion[heard] / of_heard,
+        survival=of_heard if draw.survival is None else draw.survival[heard] * of_heard,
         times=None if draw.times is None else draw.times[heard],
         draw_probability=None if draw.draw_probability is None else draw.draw_probability * survival,
     )
@@ -69,8 +70,8 @@ def _probabilities(value: ArrayLike, draw: Draw) -> FloatArray:
 def survival_rate(times_drawn: ArrayLike, times_heard: ArrayLike, prior_rounds: float = 4.0) -> FloatArray:
     """Return each client's estimated probability of answering, from rounds that are over.
 
-    A client's own record counts for as many rounds as it has, the whole population's for `prior_rounds`; with no record
-    at all it is one. Using past rounds only keeps the estimate independent of who answers in the present one.
+    A client's own record counts for as many rounds as it has, the whole population's for `prior_rounds`; before anyone
+    was ever drawn it is one. Using past rounds only keeps the estimate independent of who answers in the present one.
 
     Example:
         >>> survival_rate([10, 10, 0], [10, 5, 0]).round(3).tolist()

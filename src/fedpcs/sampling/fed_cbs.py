@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
-from fedpcs.sampling.draw import Draw, chosen, share_by_size
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling.drawn import Draw, biased_draw, share_by_size
 from fedpcs.sampling.feedback import Feedback
 from fedpcs.sampling.view import IntArray, Memory, View
 
@@ -78,7 +79,7 @@ class FedCBSSampler:
         tries = [self._pick(counts, min(view.cohort_size, pool.size), bonus, rng) for _ in range(self.restarts)]
         best = min(tries, key=lambda picked: class_imbalance(counts[picked]))
         clients = pool[best]
-        return chosen(view, clients, share_by_size(view, clients))
+        return biased_draw(clients, share_by_size(view, clients))
 
     def start(self, num_clients: int) -> Memory:
         """Nobody has taken part."""
@@ -139,7 +140,9 @@ def class_imbalance(counts: FloatArray) -> float:
         >>> class_imbalance(np.array([[0.0, 0, 0, 10, 10, 10], [10, 10, 10, 0, 0, 0]]))
         0.0
     """
-    pooled = counts.sum(axis=0)
+    pooled = _validate.matrix("counts", counts, num_rows=len(counts), low=0.0).sum(axis=0)
+    if not pooled.any():
+        raise InvalidInput("counts must hold at least one record, got none.")
     return float(np.sum((pooled / pooled.sum() - 1.0 / pooled.size) ** 2))
 
 

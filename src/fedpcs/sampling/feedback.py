@@ -1,7 +1,10 @@
 """What the server hears back from a round, as far as a sampler may learn from it.
 
 Norms and distances are taken of updates *as they arrived*, noise and all: post-processing of a release that was charged
-for. Losses, gradient variances and loss energies are computed from data and are private like the fields of a view.
+for. That is so where every client releases its own update with its own noise. Under secure aggregation or noise added
+by the server it is not: there the server has no single update, and a norm is one more private number. Losses, gradient
+variances and loss energies are computed from data and are private like the fields of a view. Durations are neither
+declared nor asked for: the server observes them.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from numpy.typing import ArrayLike
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.view import IntArray
+from fedpcs.sampling.view import IntArray, client_indices
 
-_RELEASED, _PUBLIC, _PRIVATE = {"access": "released"}, {"access": "public"}, {"access": "private"}
+_RELEASED, _PUBLIC = {"access": "released"}, {"access": "public"}
+_OBSERVED, _PRIVATE = {"access": "observed"}, {"access": "private"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +36,8 @@ class Feedback:
         noise_power: (heard,) d·σ_i² of the noise in it; none if absent.
         distance_noise_power: (heard,) expected square of what the noise adds to the distance.
         local_length: η·(number of local steps): an update divided by it is a pseudo-gradient.
-        gradient_variance: (heard,) variance of the client's minibatch gradients.
+        gradient_variance: (heard,) variance of the client's minibatch gradients; a client with a single batch reports
+            what it had last, or is given the others' median.
         loss: (heard,) mean training loss.
         loss_energy: (heard,) mean of squared losses of the client's records.
         duration: (heard,) seconds from task to answer.
@@ -47,7 +52,7 @@ class Feedback:
     gradient_variance: FloatArray | None = field(default=None, metadata=_PRIVATE)
     loss: FloatArray | None = field(default=None, metadata=_PRIVATE)
     loss_energy: FloatArray | None = field(default=None, metadata=_PRIVATE)
-    duration: FloatArray | None = field(default=None, metadata=_PUBLIC)
+    duration: FloatArray | None = field(default=None, metadata=_OBSERVED)
 
     def need(self, name: str) -> FloatArray:
         """Return the array `name`, or say how to provide it."""
@@ -82,20 +87,22 @@ def make_feedback(
     names = set(HEARD) - {"local_length"}
     if unknown := set(arrays) - names:
         raise InvalidInput(f"Feedback has no field {min(unknown)!r}; it has {', '.join(sorted(names))}.")
-    indices = _indices(clients)
+    indices = client_indices("clients", clients)
+    local_length = _validate.positive("local_length", local_length)
     if indices.size == 0:
-        return Feedback(clients=indices)
+        return Feedback(clients=indices, local_length=local_length)
+    share = _shares(data_weight, indices.size)
     if updates is not None:
-        share = _shares(data_weight, indices.size)
         arrays = {**arrays, **_of_updates(_validate.matrix("updates", updates, num_rows=indices.size), share)}
-        if (noise := arrays.get("noise_power")) is not None:
-            arrays["distance_noise_power"] = _distance_noise(np.asarray(noise, dtype=np.float64), share)
+    if arrays.get("noise_power") is not None and arrays.get("distance_noise_power") is None:
+        noise = _validate.vector("noise_power", np.asarray(arrays["noise_power"]), length=indices.size, low=0.0)
+        arrays["distance_noise_power"] = _distance_noise(noise, share)
     checked = {
         name: _validate.vector(name, value, length=indices.size, low=-np.inf if name == "loss" else 0.0)
         for name, value in arrays.items()
         if value is not None
     }
-    return Feedback(clients=indices, local_length=_validate.positive("local_length", local_length), **checked)
+    return Feedback(clients=indices, local_length=local_length, **checked)
 
 
 def overheard(feedback: Feedback, hears: tuple[str, ...]) -> Feedback:
@@ -112,14 +119,12 @@ def without_noise(norm: FloatArray, noise_power: FloatArray | None) -> FloatArra
     return np.asarray(np.sqrt(np.maximum(norm - noise_norm, 0.0)) * np.sqrt(norm + noise_norm))
 
 
-def _indices(clients: ArrayLike) -> IntArray:
-    raw = np.asarray(clients)
-    is_empty = raw.shape == (0,)
-    if not (is_empty or (raw.ndim == 1 and np.issubdtype(raw.dtype, np.integer))):
-        raise InvalidInput(f"clients must be a flat list of whole numbers, got {raw.dtype} of shape {raw.shape}.")
-    if not is_empty and not (raw[0] >= 0 and (np.diff(raw) > 0).all()):
-        raise InvalidInput(f"clients must be distinct, ascending and at least 0, got {raw.tolist()!r}.")
-    return raw.astype(np.int64)
+def filled(norm: FloatArray) -> FloatArray:
+    """Return norms with the mean of the known ones in place of the unknown (NaN); all alike if none is known."""
+    is_known = ~np.isnan(norm)
+    if not is_known.any():
+        return np.ones_like(norm)
+    return np.where(is_known, norm, norm[is_known].mean())
 
 
 def _shares(data_weight: FloatArray | None, num_heard: int) -> FloatArray:

@@ -21,7 +21,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import earliest
-from fedpcs.sampling.draw import Draw, chosen, share_by_size
+from fedpcs.sampling.drawn import Draw, biased_draw, share_by_size
 from fedpcs.sampling.feedback import Feedback
 from fedpcs.sampling.view import BoolArray, IntArray, Memory, View
 
@@ -82,7 +82,7 @@ class OortSampler:
         exploited = self._exploit(view, seen, num_exploited, rng)
         explored = self._explore(view, unseen, cohort_size - num_exploited, rng)
         clients = np.concatenate([exploited, explored])
-        return chosen(view, clients, share_by_size(view, clients))
+        return biased_draw(clients, share_by_size(view, clients))
 
     def start(self, num_clients: int) -> Memory:
         """Nobody has been seen."""

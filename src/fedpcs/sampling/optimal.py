@@ -18,10 +18,9 @@ import numpy as np
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
-from fedpcs.sampling.aocs import filled
 from fedpcs.sampling.designs import DESIGNS
-from fedpcs.sampling.draw import Draw
-from fedpcs.sampling.feedback import Feedback, without_noise
+from fedpcs.sampling.drawn import Draw
+from fedpcs.sampling.feedback import Feedback, filled, without_noise
 from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
 from fedpcs.sampling.view import Memory, View
 
@@ -63,8 +62,7 @@ class OptimalSampler:
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
-        noise_norm = 0.0 if view.noise_power is None else np.sqrt(view.noise_power)
-        size = view.data_weight * np.hypot(self._norm(view), noise_norm)
+        size = view.data_weight * np.hypot(self._norm(view), np.sqrt(view.need("noise_power")))
         return draw_by_size(view, mixed_with_uniform(size, view.is_available, self.floor), self.design, rng)
 
     def start(self, num_clients: int) -> Memory:
@@ -76,7 +74,7 @@ class OptimalSampler:
         if self.norms == "current" or feedback.clients.size == 0:
             return view.memory
         norm = view.memory["norm"].copy()
-        norm[feedback.clients] = without_noise(feedback.need("update_norm"), feedback.noise_power)
+        norm[feedback.clients] = without_noise(feedback.need("update_norm"), feedback.need("noise_power"))
         return {"norm": norm}
 
     def _norm(self, view: View) -> FloatArray:

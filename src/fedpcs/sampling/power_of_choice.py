@@ -17,8 +17,9 @@ import numpy as np
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
 from fedpcs.sampling.designs import earliest
-from fedpcs.sampling.draw import Draw, chosen, share_by_size
+from fedpcs.sampling.drawn import Draw, biased_draw, share_by_size
 from fedpcs.sampling.feedback import Feedback
 from fedpcs.sampling.view import IntArray, Memory, View
 
@@ -57,13 +58,17 @@ class PowerOfChoiceSampler:
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
-        wanted = 2 * view.cohort_size if self.num_candidates is None else max(self.num_candidates, view.cohort_size)
+        wanted = 2 * view.cohort_size if self.num_candidates is None else self.num_candidates
+        if wanted < view.cohort_size:
+            raise InvalidInput(
+                f"num_candidates must be at least the cohort size {view.cohort_size}, got {wanted}. Twice it is usual."
+            )
         candidates = earliest(view.data_weight, wanted, rng)[0]
         loss = self._loss(view, candidates)
         ranking = np.lexsort((rng.random(candidates.size), -loss))  # ties fall at random
         clients = candidates[ranking[: view.cohort_size]]
         weights = np.full(clients.size, 1.0 / clients.size) if self.weights == "equal" else share_by_size(view, clients)
-        return chosen(view, clients, weights)
+        return biased_draw(clients, weights)
 
     def start(self, num_clients: int) -> Memory:
         """Nobody has been heard: a loss above all others."""

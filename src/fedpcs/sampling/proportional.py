@@ -7,7 +7,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import Cohort, draw_cohort
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.view import View
 
 
@@ -30,7 +30,7 @@ def weighed(view: View, cohort: Cohort, draw_probability: FloatArray) -> Draw:
         inclusion=cohort.inclusion,
         expansion=cohort.expansion,
         draw_probability=draw_probability,
-        cohort_size=view.cohort_size,
+        num_draws=float(cohort.inclusion.sum() if cohort.times is None else cohort.times.sum()),
         times=cohort.times,
     )
 

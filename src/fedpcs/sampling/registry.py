@@ -7,7 +7,7 @@ own.
 from __future__ import annotations
 
 import importlib
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from fedpcs.errors import InvalidInput
@@ -49,7 +49,7 @@ def make_sampler(name: str, **settings: Any) -> Sampler:
         >>> make_sampler("aocs", design="pivotal").design
         'pivotal'
     """
-    kind = _imported(name) if isinstance(name, str) and ":" in name else SAMPLERS.get(name)
+    kind = None if not isinstance(name, str) else _imported(name) if ":" in name else SAMPLERS.get(name)
     if kind is None:
         names = ", ".join(map(repr, SAMPLERS))
         raise InvalidInput(f"sampler must be one of {names}, or package.module:ClassName, got {name!r}.")
@@ -57,7 +57,10 @@ def make_sampler(name: str, **settings: Any) -> Sampler:
     if unknown := sorted(set(settings) - set(allowed)):
         has = f"it has {', '.join(allowed)}" if allowed else "it has none"
         raise InvalidInput(f"Sampler {name!r} has no setting {unknown[0]!r}; {has}.")
-    sampler: Sampler = kind(**settings)
+    try:
+        sampler: Sampler = kind(**settings)
+    except TypeError as error:
+        raise InvalidInput(f"sampler {name!r} could not be made: {error}. Give every setting a default.") from error
     return sampler
 
 
@@ -65,10 +68,14 @@ def _imported(name: str) -> type[Any]:
     module_name, _, class_name = name.partition(":")
     try:
         kind = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # a user's module may fail in any way while it is imported
         raise InvalidInput(
             f"sampler {name!r} could not be imported: {error}. It must be package.module:ClassName."
         ) from error
-    if not (isinstance(kind, type) and hasattr(kind, "__dataclass_fields__") and callable(getattr(kind, "draw", None))):
+    if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "draw", None))):
         raise InvalidInput(f"sampler {name!r} must be a dataclass with a method draw(view, rng), got {kind!r}.")
+    if missing := [part for part in ("name", "reads", "hears") if not hasattr(kind, part)]:
+        raise InvalidInput(f"sampler {name!r} must say its {missing[0]}; see docs/how-to-add-a-sampler.md.")
+    if hasattr(kind, "start") != hasattr(kind, "remember"):
+        raise InvalidInput(f"sampler {name!r} must have both start and remember to learn, or neither; it has one.")
     return kind

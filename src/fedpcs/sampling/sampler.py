@@ -1,8 +1,9 @@
 """What a sampler is, and the two functions through which a run uses one.
 
-`draw` shows a sampler the fields it declared and no others, and holds its answer to every sampler's promises;
-`remember` does the same with what came back. A sampler is a frozen record of settings. What it learns is a mapping of
-named arrays that the run keeps, so a run resumed from a saved memory goes on as if it had never stopped.
+`draw` shows a sampler the fields it declared and no others, holds its answer to every sampler's promises, and labels it
+if something private was read that nobody was charged for; `remember` does the same with what came back. A sampler is a
+frozen record of settings. What it learns is a mapping of named arrays that the run keeps, so a run resumed from a saved
+memory goes on as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.draw import Draw, check_draw
+from fedpcs.sampling.drawn import Draw, check_draw
 from fedpcs.sampling.feedback import HEARD, Feedback, overheard
 from fedpcs.sampling.view import ACCESS, Memory, View, restricted
 
@@ -65,7 +66,8 @@ def draw(sampler: Sampler, view: View, rng: np.random.Generator) -> Draw:
     """
     check_declared(sampler)
     view = _with_memory(sampler, view)
-    return check_draw(sampler.draw(restricted(view, sampler.reads), rng), view)
+    found = check_draw(sampler.draw(restricted(view, sampler.reads), rng), view)
+    return replace(found, label=disclosure(sampler, view.charged).label)
 
 
 def remember(sampler: Sampler, view: View, drawn: Draw, feedback: Feedback) -> Memory:
@@ -73,8 +75,8 @@ def remember(sampler: Sampler, view: View, drawn: Draw, feedback: Feedback) -> M
     if not isinstance(sampler, Learner):
         return view.memory
     check_declared(sampler)
-    if not feedback.clients.max(initial=0) < view.num_clients:
-        raise InvalidInput(f"feedback is from client {feedback.clients.max()}, but there are only {view.num_clients}.")
+    if strangers := np.setdiff1d(feedback.clients, drawn.clients).tolist():
+        raise InvalidInput(f"feedback must be from clients that were drawn, got it from {strangers!r}.")
     view = _with_memory(sampler, view)
     return sampler.remember(restricted(view, sampler.reads), drawn, overheard(feedback, sampler.hears))
 
@@ -82,6 +84,8 @@ def remember(sampler: Sampler, view: View, drawn: Draw, feedback: Feedback) -> M
 def check_declared(sampler: Sampler) -> None:
     """Raise if a sampler declares to read what no view or feedback has."""
     for name, known in (("reads", ACCESS), ("hears", HEARD)):
+        if not isinstance(getattr(sampler, name), tuple):
+            raise InvalidInput(f"{sampler.name}.{name} must be a tuple of field names, got {getattr(sampler, name)!r}.")
         if unknown := sorted(set(getattr(sampler, name)) - set(known)):
             raise InvalidInput(f"{sampler.name}.{name} names {unknown[0]!r}; it may name {', '.join(sorted(known))}.")
 
@@ -91,6 +95,8 @@ def _with_memory(sampler: Sampler, view: View) -> View:
     if not isinstance(sampler, Learner):
         return view
     fresh = sampler.start(view.num_clients)
+    if not all(isinstance(value, np.ndarray) for value in (*fresh.values(), *view.memory.values())):
+        raise InvalidInput(f"memory of {sampler.name} must be arrays by name, so that it can be saved.")
     if not view.memory:
         return replace(view, memory=fresh)
     if set(view.memory) != set(fresh):
@@ -140,5 +146,10 @@ def disclosure(sampler: Sampler, charged: Iterable[str] = ()) -> Disclosure:
     check_declared(sampler)
     seen = {name for name in sampler.reads if ACCESS[name] == "private"}
     heard = {name for name in sampler.hears if HEARD[name] == "private"}
-    private = tuple(sorted(seen | heard))
-    return Disclosure(private, tuple(name for name in private if name not in set(charged)))
+    private, paid = tuple(sorted(seen | heard)), set(charged)
+    known = {name for fields in (ACCESS, HEARD) for name, access in fields.items() if access == "private"}
+    if unknown := sorted(paid - known):
+        raise InvalidInput(
+            f"charged names {unknown[0]!r}, which is no private field; those are {', '.join(sorted(known))}."
+        )
+    return Disclosure(private, tuple(name for name in private if name not in paid))

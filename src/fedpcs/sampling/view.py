@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -46,7 +47,7 @@ class View:
         gradient_variance: (clients,) σ_i², variance of a client's minibatch gradient.
         loss: Local losses at the current model: (clients,), or a function that asks the clients it is given.
         memory: What this sampler kept from earlier rounds.
-        charged: Private fields whose values were released under an accounted mechanism.
+        charged: Private fields, of this view or of the feedback, released under an accounted mechanism.
     """
 
     cohort_size: int
@@ -68,11 +69,14 @@ class View:
         """N, available or not."""
         return self.num_samples.size
 
-    @property
+    @cached_property
     def data_weight(self) -> FloatArray:
-        """(clients,) θ_i, adding up to one over the available clients."""
+        """(clients,) θ_i, adding up to one over the available clients; read-only."""
         held = np.where(self.is_available, self.num_samples, 0.0)
-        return np.asarray(held / held.sum())
+        held = held / held.max()  # so that the sum cannot overflow
+        share: FloatArray = held / held.sum()
+        share.setflags(write=False)
+        return share
 
     def need(self, name: str) -> FloatArray:
         """Return the array `name`, or say how to provide it."""
@@ -119,8 +123,6 @@ def make_view(
     known = set(ACCESS) - {"num_samples", "is_available", "loss", "label_counts"}
     if unknown := set(arrays) - known:
         raise InvalidInput(f"A view has no field {min(unknown)!r}; it has {', '.join(sorted(ACCESS))}.")
-    if unknown := set(charged) - {name for name, access in ACCESS.items() if access == "private"}:
-        raise InvalidInput(f"charged names {min(unknown)!r}, which is no private field of a view.")
     checked: dict[str, Any] = {
         name: _validate.vector(name, value, length=sizes.size, low=0.0)
         for name, value in arrays.items()
@@ -134,11 +136,24 @@ def make_view(
         cohort_size=_validate.integer("cohort_size", cohort_size, low=1, high=sizes.size),
         num_samples=sizes,
         is_available=_availability(is_available, sizes.size),
-        round_index=_validate.integer("round_index", round_index, low=0),
+        round_index=_validate.integer("round_index", round_index, low=0, high=2**32 - 1),
         memory={} if memory is None else memory,
-        charged=frozenset(charged),
+        charged=_names("charged", charged),
         **checked,
     )
+
+
+def client_indices(name: str, value: ArrayLike) -> IntArray:
+    """Return client numbers, checked: whole, distinct, ascending, from zero up."""
+    raw = np.asarray(value)
+    if raw.shape == (0,):
+        return np.zeros(0, dtype=np.int64)
+    if raw.ndim != 1 or not np.issubdtype(raw.dtype, np.integer):
+        raise InvalidInput(f"{name} must be a flat list of whole numbers, got {raw.dtype} of shape {raw.shape}.")
+    index = raw.astype(np.int64)
+    if not (index[0] >= 0 and (np.diff(index) > 0).all()):
+        raise InvalidInput(f"{name} must be distinct, ascending and at least 0, got {raw.tolist()!r}.")
+    return index
 
 
 def restricted(view: View, reads: Iterable[str]) -> View:
@@ -151,12 +166,21 @@ def restricted(view: View, reads: Iterable[str]) -> View:
 def _availability(value: ArrayLike | None, num_clients: int) -> BoolArray:
     if value is None:
         return np.ones(num_clients, dtype=np.bool_)
-    mask = np.array(value)
+    try:
+        mask = np.array(value)
+    except ValueError:  # rows of different lengths
+        mask = np.zeros(0)
     if mask.dtype != np.bool_ or mask.shape != (num_clients,):
         raise InvalidInput(f"is_available must be {num_clients} booleans, got {mask.dtype} of shape {mask.shape}.")
     if not mask.any():
         raise InvalidInput("is_available must be true for at least one client, got none. Wait for clients, then draw.")
     return mask
+
+
+def _names(name: str, value: Iterable[str]) -> frozenset[str]:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InvalidInput(f"{name} must be a list of field names, got {value!r}.")
+    return frozenset(value)
 
 
 def _label_counts(value: ArrayLike, num_clients: int) -> FloatArray:

@@ -3,11 +3,15 @@
 The target is ḡ = Σ θ_i u_i over all clients; the estimate is Σ w_i ũ_i over the cohort, ũ_i = u_i + noise. With e_i the
 expansion of the design (1/π_i, or what stands in its place) and x_i the probability of one draw:
 
-    horvitz-thompson   w_i = θ_i e_i                     unbiased over draws; the only rule that is, exactly
+    horvitz-thompson   w_i = θ_i e_i                     unbiased over draws, whatever the design
     hajek              w_i = θ_i e_i / Σ θ_j e_j         ratio estimate: slightly biased, far steadier
     normalised         w_i = θ_i / Σ θ_j                 federated averaging; biased towards whoever is drawn often
     paper              w_i = θ_i / (K x_i) for each draw as printed: right for draws with replacement, wrong for others
     precision          see `fedpcs.sampling.precision`   least mean-squared error, given the noise and clients' drift
+
+After drop-outs θ_i e_i is divided by the chance s_i that a client answers, and so is θ_i in `normalised`; `precision`
+lets the heard speak for the others in proportion to 1/s_i. With equal chances that changes no rule but
+`horvitz-thompson` and `paper`.
 
 `cap` truncates: w_i ≤ cap·θ_i·N/K. It limits what one client can do to the model and takes E[Σw] below one, so the
 estimate leans towards zero and away from the clients that are rarely drawn.
@@ -20,7 +24,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.draw import Draw
+from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.precision import precision_weights
 from fedpcs.sampling.view import View
 
@@ -42,7 +46,7 @@ def weigh(
         rule: One of `RULES`, or "own" for what the sampler itself proposes.
         draw: Who was drawn; after drop-outs, what `arrived` returned.
         view: What the draw was made from.
-        noise_power: (cohort,) d·σ_i² in each update; the view's own if absent, none if it has none.
+        noise_power: (cohort,) d·σ_i² in each update, for `precision`; the view's own if absent.
         drift: Mean squared distance of a client's update from the clients' mean, for `precision`: one number, see
             `estimate_drift`, or (cohort,).
         cap: Most a weight may exceed θ_i·N/K by, as a factor; no cap if absent.
@@ -61,15 +65,17 @@ def weigh(
     if rule == "own":
         found = draw.weights.copy()
     elif rule == "normalised":
-        found = weight / weight.sum()
+        found = weight if draw.survival is None else weight / draw.survival
+        found = found / found.sum()
     elif rule == "precision":
         if drift is None:
             raise InvalidInput("precision needs the clients' drift, got none. Pass drift=…; see estimate_drift.")
-        if noise_power is None:
-            noise_power = np.zeros_like(weight) if view.noise_power is None else view.noise_power[draw.clients]
-        found = precision_weights(weight, noise_power, drift)
+        if noise_power is None and view.noise_power is None:
+            raise InvalidInput("precision needs noise_power, got none. If updates carry no noise, pass zeros.")
+        noise = np.asarray(view.noise_power)[draw.clients] if noise_power is None else noise_power
+        found = precision_weights(weight, noise, drift, None if draw.survival is None else 1.0 / draw.survival)
     elif rule == "paper":
-        found = weight / (draw.cohort_size * _draw_probability(draw)) * (1 if draw.times is None else draw.times)
+        found = weight / (draw.num_draws * _draw_probability(draw)) * (1 if draw.times is None else draw.times)
     else:
         found = weight * _expansion(rule, draw)
         if rule == "hajek":

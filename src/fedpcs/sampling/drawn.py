@@ -23,8 +23,10 @@ class Draw:
         expansion: (cohort,) how many clients each drawn one stands for, with E[1{i drawn}·expansion_i] = 1: 1/π_i, or
             what the design has in its place. None if the sampler is biased by intention.
         draw_probability: (clients,) x_i of one draw, adding up to one; None if the sampler has none.
-        cohort_size: K as it was asked for.
+        num_draws: How many draws were made: K, fewer if fewer could be drawn, Σπ where the size is random.
         times: (cohort,) how often each client was drawn; None if draws do not repeat.
+        survival: (cohort,) how likely each was to answer; None before `arrived` has corrected for drop-outs.
+        label: What a report must say of how the cohort was selected; see `Disclosure.label`.
     """
 
     clients: IntArray
@@ -32,14 +34,21 @@ class Draw:
     inclusion: FloatArray | None
     expansion: FloatArray | None
     draw_probability: FloatArray | None
-    cohort_size: int
+    num_draws: float
     times: IntArray | None = None
+    survival: FloatArray | None = None
+    label: str = ""
 
 
-def chosen(view: View, clients: IntArray, weights: FloatArray) -> Draw:
-    """Return the draw of a sampler that is biased by intention and knows no inclusion probabilities."""
+def biased_draw(clients: IntArray, weights: FloatArray) -> Draw:
+    """Return the draw of a sampler that is biased by intention and knows no inclusion probabilities.
+
+    Args:
+        clients: (cohort,) distinct, in any order.
+        weights: (cohort,) of the clients' updates, in the same order.
+    """
     order = np.argsort(clients, kind="stable")
-    return Draw(clients[order], weights[order], None, None, None, view.cohort_size)
+    return Draw(clients[order], weights[order], None, None, None, float(clients.size))
 
 
 def share_by_size(view: View, clients: IntArray) -> FloatArray:
@@ -50,10 +59,13 @@ def share_by_size(view: View, clients: IntArray) -> FloatArray:
 
 def check_draw(draw: Draw, view: View) -> Draw:
     """Return the draw if it keeps a sampler's promises, or say which one it breaks."""
+    if not isinstance(draw, Draw):
+        raise InvalidInput(f"A sampler must return a Draw, got {draw!r}. See draw_by_size and biased_draw.")
     clients = draw.clients
     if not (isinstance(clients, np.ndarray) and clients.ndim == 1 and np.issubdtype(clients.dtype, np.integer)):
         raise InvalidInput(f"A draw's clients must be a flat array of whole numbers, got {clients!r}.")
-    if clients.size and not (clients[0] >= 0 and clients[-1] < view.num_clients and (np.diff(clients) > 0).all()):
+    index = clients.astype(np.int64)  # differences of unsigned numbers are never negative
+    if index.size and not (index[0] >= 0 and index[-1] < view.num_clients and (np.diff(index) > 0).all()):
         raise InvalidInput(
             f"A draw's clients must be distinct, ascending and in [0, {view.num_clients - 1}], got {clients!r}."
         )
@@ -61,10 +73,23 @@ def check_draw(draw: Draw, view: View) -> Draw:
         raise InvalidInput("A draw holds a client that is not available. Give it size 0, or leave it out.")
     for name in ("weights", "expansion"):
         value = getattr(draw, name)
+        if not (value is None or isinstance(value, np.ndarray)):
+            raise InvalidInput(f"A draw's {name} must be an array, got {value!r}.")
         if value is not None and not (value.shape == clients.shape and (np.isfinite(value) & (value >= 0.0)).all()):
             raise InvalidInput(f"A draw's {name} must be {clients.size} finite numbers of at least 0, got {value!r}.")
     for name in ("inclusion", "draw_probability"):
         value = getattr(draw, name)
+        if not (value is None or isinstance(value, np.ndarray)):
+            raise InvalidInput(f"A draw's {name} must be an array, got {value!r}.")
         if value is not None and not (value.shape == (view.num_clients,) and ((value >= 0.0) & (value <= 1.0)).all()):
             raise InvalidInput(f"A draw's {name} must be {view.num_clients} numbers in [0, 1], got {value!r}.")
+    if draw.inclusion is not None and draw.inclusion.sum() > view.cohort_size * (1.0 + 1e-6):
+        raise InvalidInput(
+            f"A draw's inclusion must add up to at most the cohort size {view.cohort_size}, "
+            f"got {draw.inclusion.sum():g}."
+        )
+    if draw.inclusion is None and clients.size > view.cohort_size:
+        raise InvalidInput(f"A draw must hold at most {view.cohort_size} clients, got {clients.size}.")
+    if draw.draw_probability is not None and not abs(draw.draw_probability.sum() - 1.0) < 1e-6:
+        raise InvalidInput(f"A draw's draw_probability must add up to one, got {draw.draw_probability.sum():g}.")
     return draw
