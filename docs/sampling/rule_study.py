@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,14 +29,15 @@ NUM_CLIENTS = 100
 RATIOS = (0.2, 0.5, 0.8)
 NOISES = {"no noise": 0.0, "the paper's noise": 1.0, "strong noise": 100.0}
 WORLDS = ("usual", "related", "heavy", "sized")
-# What a column is called, the rule behind it, and its cap.
-RULES: dict[str, tuple[str, float | None]] = {
-    "horvitz-thompson": ("horvitz-thompson", None),
-    "the same, cap 3": ("horvitz-thompson", 3.0),
-    "hajek": ("hajek", None),
-    "normalised": ("normalised", None),
-    "paper": ("paper", None),
-    "precision": ("precision", None),
+# What a column is called, and the arguments of `weigh` behind it.
+RULES: dict[str, dict[str, Any]] = {
+    "horvitz-thompson": {"rule": "horvitz-thompson"},
+    "the same, cap 3": {"rule": "horvitz-thompson", "cap": 3.0},
+    "hajek": {"rule": "hajek"},
+    "normalised": {"rule": "normalised"},
+    "paper": {"rule": "paper"},
+    "precision": {"rule": "precision"},
+    "by design": {"rule": "precision", "by_design": True},
 }
 # By noise, τ and design: the error of each of `RULES`.
 Errors: TypeAlias = dict[tuple[str, float, str], FloatArray]
@@ -103,8 +104,8 @@ def squared_errors(population: Population, cohort: Draw, rng: np.random.Generato
     received = population.updates[clients] + noise
     target = view.data_weight @ population.updates
     drift = estimate_drift(received, noise_power) if clients.size else 0.0
-    for rule, cap in RULES.values():
-        estimate = weigh(rule, cohort, view, drift=drift, cap=cap) @ received
+    for arguments in RULES.values():
+        estimate = weigh(draw=cohort, view=view, drift=drift, **arguments) @ received
         yield float(np.sum((estimate - target) ** 2))
 
 

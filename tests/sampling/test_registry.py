@@ -154,7 +154,14 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_class_that_is_no_sampler_is_said_to_lack_what_it_lacks(tmp_path, monkeypatch, name):
     body, message = BROKEN[name]
-    text = f"from dataclasses import dataclass\n@dataclass\nclass {name}:\n    {body}\n    def draw(self, view, rng): ...\n"
+    lines = [
+        "from dataclasses import dataclass",
+        "@dataclass",
+        f"class {name}:",
+        f"  {body}",
+        "  def draw(self, view, rng): 0",
+    ]
+    text = "\n".join(lines)
     (tmp_path / f"broken_{name.lower()}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InvalidInput, match=message):

@@ -150,3 +150,16 @@ def test_impossible_caps_are_refused(rule, cap):
 def test_unknown_rules_are_refused_by_name(rule, drawn):
     with pytest.raises(InvalidInput, match=f"rule must be one of .*got {rule!r}"):
         weigh(rule, drawn, VIEW)
+
+
+def test_precision_by_design_lets_the_rarely_drawn_speak_for_more_up_to_three_times_their_share():
+    view = make_view(2, np.ones(8), noise_power=np.zeros(8))
+    often, seldom, hardly_ever = 1.25, 8.0, 100.0  # uniform draws would make it 4
+    for others in (seldom, hardly_ever):
+        drawn = Draw(np.array([0, 1]), np.ones(2), None, np.array([often, others]), None, 2.0)
+        shares = np.array([often, min(others, 12.0)])
+        expected = 1 / 8 + (1 - 2 / 8) * shares / shares.sum()
+        assert weigh("precision", drawn, view, drift=1.0, by_design=True) == pytest.approx(expected)
+        assert weigh("precision", drawn, view, drift=1.0) == pytest.approx([0.5, 0.5])
+    with pytest.raises(InvalidInput, match="precision by design needs inclusion probabilities"):
+        weigh("precision", BIASED, view, drift=1.0, by_design=True)

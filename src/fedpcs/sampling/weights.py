@@ -28,6 +28,9 @@ from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.precision import precision_weights
 from fedpcs.sampling.view import View
 
+# Nobody speaks for more than this many times as many clients as under uniform draws.
+_MOST_LIKE = 3.0
+
 RULES = ("horvitz-thompson", "hajek", "normalised", "paper", "precision")
 
 
@@ -38,6 +41,7 @@ def weigh(
     *,
     noise_power: FloatArray | None = None,
     drift: float | FloatArray | None = None,
+    by_design: bool = False,
     cap: float | None = None,
 ) -> FloatArray:
     """Return the weights of the drawn clients' updates.
@@ -49,6 +53,8 @@ def weigh(
         noise_power: (cohort,) d·σ_i² in each update, for `precision`; the view's own if absent.
         drift: Mean squared distance of a client's update from the clients' mean, for `precision`: one number, see
             `estimate_drift`, or (cohort,).
+        by_design: For `precision`: whether the heard speak for the others in proportion to their expansion, up to three
+            times N/K, instead of alike. Dearer where being drawn says nothing about an update, cheaper where it does.
         cap: Most a weight may exceed θ_i·N/K by, as a factor; no cap if absent.
 
     Example:
@@ -73,7 +79,7 @@ def weigh(
         if noise_power is None and view.noise_power is None:
             raise InvalidInput("precision needs noise_power, got none. If updates carry no noise, pass zeros.")
         noise = np.asarray(view.noise_power)[draw.clients] if noise_power is None else noise_power
-        found = precision_weights(weight, noise, drift, None if draw.survival is None else 1.0 / draw.survival)
+        found = precision_weights(weight, noise, drift, _likeness(draw, view, by_design))
     elif rule == "paper":
         found = weight / (draw.num_draws * _draw_probability(draw)) * (1 if draw.times is None else draw.times)
     else:
@@ -81,6 +87,18 @@ def weigh(
         if rule == "hajek":
             found = found / found.sum()
     return found if cap is None else np.minimum(found, _ceiling(cap, weight, view))
+
+
+def _likeness(draw: Draw, view: View, by_design: bool) -> FloatArray | None:
+    """Return in what proportion drawn clients speak for the others under `precision`; None if alike."""
+    if by_design:
+        return np.minimum(_expansion("precision by design", draw), _MOST_LIKE * _uniform_expansion(view))
+    return None if draw.survival is None else 1.0 / draw.survival
+
+
+def _uniform_expansion(view: View) -> float:
+    num_available = int(np.count_nonzero(view.is_available))
+    return num_available / min(view.cohort_size, num_available)
 
 
 def _expansion(rule: str, draw: Draw) -> FloatArray:
@@ -102,5 +120,4 @@ def _draw_probability(draw: Draw) -> FloatArray:
 
 def _ceiling(cap: float, weight: FloatArray, view: View) -> FloatArray:
     factor = _validate.number("cap", cap, low=1.0, remedy="At 1 every weight is at most that of uniform draws.")
-    num_available = int(np.count_nonzero(view.is_available))
-    return np.asarray(factor * weight * num_available / min(view.cohort_size, num_available))
+    return np.asarray(factor * weight * _uniform_expansion(view))
