@@ -33,7 +33,7 @@ class Feedback:
         clients: (heard,) distinct, ascending.
         update_norm: (heard,) norm of the update as it arrived.
         update_distance: (heard,) its distance from the cohort's mean weighted by data.
-        noise_power: (heard,) d·σ_i² of the noise in it; none if absent.
+        noise_power: (heard,) d·σ_i² of the noise in it; zeros if it has none.
         distance_noise_power: (heard,) expected square of what the noise adds to the distance.
         local_length: η·(number of local steps): an update divided by it is a pseudo-gradient.
         gradient_variance: (heard,) variance of the client's minibatch gradients; a client with a single batch reports
@@ -94,9 +94,10 @@ def make_feedback(
     share = _shares(data_weight, indices.size)
     if updates is not None:
         arrays = {**arrays, **_of_updates(_validate.matrix("updates", updates, num_rows=indices.size), share)}
-    if arrays.get("noise_power") is not None and arrays.get("distance_noise_power") is None:
-        noise = _validate.vector("noise_power", np.asarray(arrays["noise_power"]), length=indices.size, low=0.0)
-        arrays["distance_noise_power"] = _distance_noise(noise, share)
+    given = arrays.get("noise_power")
+    if given is not None and arrays.get("distance_noise_power") is None:
+        noise = _validate.vector("noise_power", given, length=indices.size, low=0.0)
+        arrays = {**arrays, "distance_noise_power": _distance_noise(noise, share)}
     checked = {
         name: _validate.vector(name, value, length=indices.size, low=-np.inf if name == "loss" else 0.0)
         for name, value in arrays.items()
