@@ -48,7 +48,9 @@ def test_only_a_clipped_mean_can_be_released_by_record(raw):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("raw", [np.zeros(2), np.random.default_rng(0), "secure", None, 1.0], ids=lambda raw: type(raw).__name__)
+@pytest.mark.parametrize(
+    "raw", [np.zeros(2), np.random.default_rng(0), "secure", None, 1.0], ids=lambda raw: type(raw).__name__
+)
 def test_noise_comes_from_a_source_and_not_from_an_array_or_generator(mode, raw):
     with pytest.raises(InvalidInput, match="source must be a NoiseSource"):
         RELEASES[mode](raw)
