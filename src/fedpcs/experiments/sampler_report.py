@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from fedpcs.sampling import SAMPLERS, check_sampler, disclosure, make_sampler
@@ -41,16 +42,13 @@ def check(name: str) -> None:
 
 
 def print_all(found: list[dict[str, Any]], console: Console) -> None:
-    """Print one row per sampler."""
-    table = Table(title="Samplers at their default settings", title_justify="left")
-    table.add_column("name", no_wrap=True)
-    for heading in ("draws", "reads", "private", "weights"):
-        table.add_column(heading, overflow="fold")
+    """Print two or three lines per sampler, at its default settings."""
     for one in found:
         seen = ", ".join(dict.fromkeys(one["reads"] + one["hears"])) or "data sizes"
+        private = f"private: {', '.join(one['private'])}" if one["private"] else "nothing private"
         weights = "unbiased" if one["is_unbiased"] else "biased by intention"
-        table.add_row(one["name"], one["draws"], seen, ", ".join(one["private"]) or "–", weights)
-    console.print(table)
+        console.print(f"[bold]{one['name']}[/bold]: {one['draws']}", highlight=False)
+        console.print(Padding(f"reads {seen}; {private}; {weights}", (0, 0, 1, 4)), highlight=False)
     console.print("What is private must be charged, or every report of the draw carries a label.", highlight=False)
 
 
