@@ -121,6 +121,36 @@ class Speechless(Honest):
         return None
 
 
+class Naive(Honest):
+    def draw(self, view, rng):
+        share = view.data_weight
+        clients = rng.choice(view.num_clients, view.cohort_size, replace=False, p=share)
+        return biased_draw(clients, np.full(clients.size, 1.0 / clients.size))
+
+
+class Careless(Honest):
+    def draw(self, view, rng):
+        return draw_by_size(view, view.loss + 1.0, "pivotal", rng)
+
+
+class Weightless(Honest):
+    def draw(self, view, rng):
+        return replace(super().draw(view, rng), weights=None)
+
+
+class Undrawn(Honest):
+    def draw(self, view, rng):
+        return replace(super().draw(view, rng), num_draws=0.0)
+
+
+class Growing(Honest):
+    def start(self, num_clients):
+        return {"size": np.ones(num_clients), "log": np.zeros(1)}
+
+    def remember(self, view, draw, feedback):
+        return {**super().remember(view, draw, feedback), "log": np.append(view.memory["log"], 1.0)}
+
+
 class Listing(Honest):
     def start(self, num_clients):
         return {"size": [1.0] * num_clients}
@@ -167,6 +197,11 @@ def test_an_honest_sampler_passes() -> None:
         (Secretive, "not resumable"),
         (Improbable, "draw_probability must add up to one, got 0"),
         (Speechless, "must return a Draw, got None"),
+        (Naive, "not defined for fewer available than asked for: ValueError: Fewer non-zero entries"),
+        (Careless, "mine fails: TypeError"),
+        (Weightless, "must have weights"),
+        (Undrawn, "num_draws above 0"),
+        (Growing, "not defined for one client: memory"),
         (Listing, "memory of mine must be arrays"),
         (Misdesigned, "not as designed: client"),
         (Repeating, "distinct"),
@@ -193,3 +228,22 @@ def test_trying_out_returns_one_draw() -> None:
 def test_too_few_draws_to_tell_are_refused(num_draws) -> None:
     with pytest.raises(InvalidInput, match="num_draws must be"):
         check_sampler(Honest(), num_draws=num_draws)
+
+
+@pytest.mark.parametrize(
+    ("settings", "federation"),
+    [
+        ({"name": "fedpcs", "design": "gumbel"}, {"num_clients": 100, "cohort_size": 2, "seed": 1, "num_draws": 1_000}),
+        ({"name": "fedpcs", "design": "gumbel"}, {"num_clients": 3, "cohort_size": 2, "seed": 2}),
+        ({"name": "fedpcs", "design": "gumbel"}, {"num_clients": 6, "cohort_size": 5, "seed": 3}),
+        ({"name": "aocs"}, {"num_clients": 60, "cohort_size": 1, "seed": 6, "num_draws": 1_000}),
+        (
+            {"name": "clustered", "strata": "systematic"},
+            {"num_clients": 100, "cohort_size": 80, "seed": 8, "num_draws": 400},
+        ),
+    ],
+    ids=str,
+)
+def test_the_innocent_are_not_accused(settings, federation) -> None:
+    """Clients that hardly ever, or almost always, come up; inclusion that is an approximation."""
+    check_sampler(make_sampler(**settings), **federation)

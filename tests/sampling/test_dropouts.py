@@ -124,7 +124,8 @@ def test_survivors_are_divided_by_their_own_probability():
     assert found.clients.tolist() == [2]
     assert found.weights == pytest.approx([0.8])
     assert found.expansion == pytest.approx([2.5])
-    assert found.draw_probability == pytest.approx([0.27, 0.08, 0.2, 0.08])
+    assert found.survival == pytest.approx([0.5])
+    assert found.draw_probability is TWO.draw_probability
     assert found.inclusion is TWO.inclusion
     assert found.num_draws == 2
 
@@ -133,7 +134,7 @@ def test_one_number_holds_for_all():
     found = arrived(TWO, [True, True], 0.5)
     assert found.weights == pytest.approx([1.4, 0.8])
     assert found.expansion == pytest.approx([10.0, 2.5])
-    assert found.draw_probability == pytest.approx([0.15, 0.05, 0.2, 0.1])
+    assert found.survival == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize("survival", [0.5, [0.5, 0.9, 0.8, 0.4]])
@@ -295,3 +296,31 @@ def test_what_is_lost_twice_is_corrected_twice():
     twice = arrived(arrived(drawn, [True, True, False], 0.5), [True, False], 0.8)
     assert twice.survival == pytest.approx([0.4])
     assert twice.expansion == pytest.approx(drawn.expansion[:1] / 0.4)
+
+
+def test_a_cap_leaves_the_correction_alone():
+    """At a cap of one uniform draws are just not truncated, whoever drops out."""
+    view = make_view(6, np.ones(20))
+    drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
+    heard = arrived(drawn, np.arange(6) < 3, 0.5)
+    for rule in ("horvitz-thompson", "paper", "own"):
+        assert weigh(rule, heard, view, cap=1.0) == pytest.approx(weigh(rule, heard, view))
+    for rule in ("hajek", "normalised"):
+        assert weigh(rule, heard, view, cap=1.0).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.1])
+def test_a_chance_that_all_share_leaves_precision_by_design_alone(chance):
+    view = make_view(4, np.ones(20), budget=np.linspace(0.1, 4.0, 20), noise_power=np.linspace(2.0, 0.1, 20))
+    drawn = draw(make_sampler("fedpcs"), view, np.random.default_rng(3))
+    came = np.array([True, True, False, True])
+    one, other = (weigh("precision", arrived(drawn, came, s), view, drift=1.0, by_design=True) for s in (1.0, chance))
+    assert other == pytest.approx(one)
+
+
+def test_a_client_that_is_not_there_may_never_answer():
+    view = make_view(2, [1, 1, 1], is_available=[True, True, False])
+    drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
+    assert arrived(drawn, [True, False], [0.9, 0.9, 0.0]).clients.tolist() == [0]
+    with pytest.raises(InvalidInput, match=r"survival_probability must lie in \(0, 1\], got 0"):
+        arrived(drawn, [True, False], [0.9, 0.0, 0.9])

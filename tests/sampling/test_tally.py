@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling import count, draw, make_sampler, make_view, report_round, start_tally, weigh
+from fedpcs.sampling import arrived, count, draw, make_sampler, make_view, report_round, start_tally, weigh
 from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.tally import effective_sample_size, evenness
 
@@ -214,3 +214,11 @@ def test_weights_that_are_none_are_not_reported(weights):
 def test_a_round_is_counted_before_it_is_reported():
     with pytest.raises(InvalidInput, match="Call count first"):
         report_round(start_tally(4), KNOWN, np.ones(2))
+
+
+def test_what_arrived_is_no_draw_to_count():
+    heard = arrived(KNOWN, [True, False], 0.5)
+    with pytest.raises(InvalidInput, match="as the sampler returned it"):
+        count(start_tally(4), heard, heard.clients)
+    with pytest.raises(InvalidInput, match="as the sampler returned it"):
+        report_round(count(start_tally(4), KNOWN, [0]), heard, np.ones(1))

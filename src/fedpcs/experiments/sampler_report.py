@@ -54,7 +54,8 @@ def print_all(found: list[dict[str, Any]], console: Console) -> None:
 
 def print_one(one: dict[str, Any], console: Console) -> None:
     """Print a sampler that has kept its promises."""
-    table = Table(title=f"{one['name']}: {one['draws']}", title_justify="left", show_header=False)
+    console.print(f"[bold]{one['name']}[/bold]: {one['draws']}", highlight=False)
+    table = Table(show_header=False)
     for heading in ("reads", "hears"):
         table.add_row(heading, ", ".join(one[heading]) or "–")
     table.add_row("private", ", ".join(one["private"]) or "–")

@@ -127,7 +127,7 @@ def optimal_inclusion(weighted_norm: FloatArray, cohort_size: int) -> FloatArray
     num_positive = int(np.count_nonzero(weighted_norm))
     if num_positive == 0:
         return np.full(weighted_norm.size, min(1.0, cohort_size / weighted_norm.size))
-    return inclusion_probability(weighted_norm / weighted_norm.max(), min(cohort_size, num_positive))
+    return inclusion_probability(weighted_norm, min(cohort_size, num_positive))
 
 
 def aggregation_only_inclusion(weighted_norm: FloatArray, cohort_size: int, iterations: int) -> FloatArray:

@@ -47,13 +47,14 @@ def biased_draw(clients: IntArray, weights: FloatArray) -> Draw:
         clients: (cohort,) distinct, in any order.
         weights: (cohort,) of the clients' updates, in the same order.
     """
-    order = np.argsort(clients, kind="stable")
-    return Draw(clients[order], weights[order], None, None, None, float(clients.size))
+    members, weight = np.asarray(clients), np.asarray(weights, dtype=np.float64)
+    order = np.argsort(members, kind="stable")
+    return Draw(members[order], weight[order], None, None, None, float(members.size))
 
 
 def share_by_size(view: View, clients: IntArray) -> FloatArray:
     """Return θ_i / Σθ over the cohort: federated averaging's weights."""
-    held = view.num_samples[clients]
+    held = view.num_samples[clients] / view.num_samples[clients].max(initial=1.0)  # so that the sum cannot overflow
     return np.asarray(held / held.sum())
 
 
@@ -71,6 +72,12 @@ def check_draw(draw: Draw, view: View) -> Draw:
         )
     if not view.is_available[clients].all():
         raise InvalidInput("A draw holds a client that is not available. Give it size 0, or leave it out.")
+    if draw.weights is None or not (np.isfinite(draw.num_draws) and (draw.num_draws > 0.0 or clients.size == 0)):
+        raise InvalidInput(
+            f"A draw must have weights, and num_draws above 0, got {draw.weights!r}, {draw.num_draws!r}."
+        )
+    if draw.times is not None and not (np.shape(draw.times) == clients.shape and (np.asarray(draw.times) >= 1).all()):
+        raise InvalidInput(f"A draw's times must be {clients.size} numbers of at least 1, got {draw.times!r}.")
     for name in ("weights", "expansion"):
         value = getattr(draw, name)
         if not (value is None or isinstance(value, np.ndarray)):

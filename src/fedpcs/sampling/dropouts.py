@@ -45,7 +45,6 @@ def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Dra
         expansion=None if draw.expansion is None else draw.expansion[heard] / of_heard,
         survival=of_heard if draw.survival is None else draw.survival[heard] * of_heard,
         times=None if draw.times is None else draw.times[heard],
-        draw_probability=None if draw.draw_probability is None else draw.draw_probability * survival,
     )
 
 
@@ -59,7 +58,8 @@ def _probabilities(value: ArrayLike, draw: Draw) -> FloatArray:
             f"clients, drawn or not, got {np.size(value)}."
         )
     survival = _validate.vector("survival_probability", np.atleast_1d(value), low=0.0, high=1.0)
-    if not (survival > 0.0).all():
+    could_be_drawn = draw.clients if draw.inclusion is None else np.flatnonzero(draw.inclusion)
+    if not (survival if np.ndim(value) == 0 else survival[could_be_drawn]).all():
         raise InvalidInput(
             "survival_probability must lie in (0, 1], got 0. Nobody makes up for a client that never answers: "
             "leave it out of the draw."

@@ -68,7 +68,7 @@ def precision_weights(
         # The limit as drift vanishes: those without noise speak for themselves and, alike, for all others.
         return np.where(is_sure, θ + (1.0 - θ[is_sure].sum()) * r / r[is_sure].sum(), 0.0)
     smallest = float(total.min())
-    λ = (1.0 - float(θ @ (δ2 / total))) / float(r @ (smallest / total))  # in units of the smallest
+    λ = max(0.0, 1.0 - float(θ @ (δ2 / total))) / float(r @ (smallest / total))  # in units of the smallest
     return np.asarray(θ * (δ2 / total) + λ * r * (smallest / total))
 
 

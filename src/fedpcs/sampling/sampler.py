@@ -8,7 +8,7 @@ memory goes on as if it had never stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -41,7 +41,10 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """A sampler that remembers. Memory is arrays by name; NaN may stand for what is not known."""
+    """A sampler that remembers. Memory is arrays by name; NaN may stand for what is not known.
+
+    An array with one entry per client at the start keeps that length; any other may grow.
+    """
 
     def start(self, num_clients: int) -> Memory:
         """Return what it knows before the first round."""
@@ -95,6 +98,8 @@ def _with_memory(sampler: Sampler, view: View) -> View:
     if not isinstance(sampler, Learner):
         return view
     fresh = sampler.start(view.num_clients)
+    if not (isinstance(fresh, Mapping) and isinstance(view.memory, Mapping)):
+        raise InvalidInput(f"memory of {sampler.name} must be arrays by name, got {type(view.memory).__name__}.")
     if not all(isinstance(value, np.ndarray) for value in (*fresh.values(), *view.memory.values())):
         raise InvalidInput(f"memory of {sampler.name} must be arrays by name, so that it can be saved.")
     if not view.memory:

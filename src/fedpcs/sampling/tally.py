@@ -20,6 +20,7 @@ class Tally:
 
     Attributes:
         num_rounds: How many there were.
+        num_designed: How many of them had inclusion probabilities.
         designed: (clients,) Σ π_i over the rounds that had inclusion probabilities.
         variance: (clients,) Σ π_i(1 − π_i) over the same rounds.
         realised: (clients,) how often each client was drawn in the same rounds.
@@ -28,6 +29,7 @@ class Tally:
     """
 
     num_rounds: int
+    num_designed: int
     designed: FloatArray
     variance: FloatArray
     realised: FloatArray
@@ -72,7 +74,7 @@ class RoundReport:
 def start_tally(num_clients: int) -> Tally:
     """Return the tally before the first round."""
     none = np.zeros(_validate.integer("num_clients", num_clients, low=1))
-    return Tally(0, none, none, none, none, none)
+    return Tally(0, 0, none, none, none, none, none)
 
 
 def count(tally: Tally, draw: Draw, heard: ArrayLike) -> Tally:
@@ -83,6 +85,7 @@ def count(tally: Tally, draw: Draw, heard: ArrayLike) -> Tally:
         draw: Who was drawn, as the sampler returned it.
         heard: The clients whose update arrived.
     """
+    _refuse_corrected(draw)
     answered = client_indices("heard", heard)
     if not np.isin(answered, draw.clients).all():
         raise InvalidInput(
@@ -97,6 +100,7 @@ def count(tally: Tally, draw: Draw, heard: ArrayLike) -> Tally:
         return following
     return replace(
         following,
+        num_designed=tally.num_designed + 1,
         designed=tally.designed + draw.inclusion,
         variance=tally.variance + draw.inclusion * (1.0 - draw.inclusion),
         realised=tally.realised + is_drawn,
@@ -111,6 +115,7 @@ def report_round(tally: Tally, draw: Draw, weights: FloatArray) -> RoundReport:
         draw: Who was drawn.
         weights: (heard,) the weights of the updates that arrived.
     """
+    _refuse_corrected(draw)
     values = _validate.vector("weights", weights, low=0.0) if np.size(weights) else np.zeros(0)
     if tally.num_rounds == 0:
         raise InvalidInput("tally must hold the round it reports, got none. Call count first.")
@@ -128,6 +133,13 @@ def report_round(tally: Tally, draw: Draw, weights: FloatArray) -> RoundReport:
         evenness=evenness(tally.drawn),
         label=draw.label,
     )
+
+
+def _refuse_corrected(draw: Draw) -> None:
+    if draw.survival is not None:
+        raise InvalidInput(
+            "draw must be as the sampler returned it, got what arrived made of it: the drawn are lost there."
+        )
 
 
 def effective_sample_size(weights: FloatArray) -> float:
@@ -165,7 +177,7 @@ def _answer_score(tally: Tally) -> float | None:
 
 def _inclusion_gap(tally: Tally) -> tuple[float, float | None]:
     difference = tally.realised - tally.designed
-    gap = float(np.abs(difference).max()) / tally.num_rounds
+    gap = float(np.abs(difference).max()) / tally.num_designed
     uncertain = tally.variance > 1e-9
     if not uncertain.any():
         return gap, None

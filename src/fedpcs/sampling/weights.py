@@ -10,11 +10,11 @@ expansion of the design (1/π_i, or what stands in its place) and x_i the probab
     precision          see `fedpcs.sampling.precision`   least mean-squared error, given the noise and clients' drift
 
 After drop-outs θ_i e_i is divided by the chance s_i that a client answers, and so is θ_i in `normalised`; `precision`
-lets the heard speak for the others in proportion to 1/s_i. With equal chances that changes no rule but
-`horvitz-thompson` and `paper`.
+lets the heard speak for the others in proportion to 1/s_i. Chances that all clients share cancel in `hajek`,
+`normalised` and `precision`.
 
-`cap` truncates: w_i ≤ cap·θ_i·N/K. It limits what one client can do to the model and takes E[Σw] below one, so the
-estimate leans towards zero and away from the clients that are rarely drawn.
+`cap` truncates: w_i ≤ cap·θ_i·N/(K·s_i). It limits what one client can do to the model and takes E[Σw] below one, so
+the estimate leans towards zero and away from the clients that are rarely drawn.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def weigh(
             `estimate_drift`, or (cohort,).
         by_design: For `precision`: whether the heard speak for the others in proportion to their expansion, up to three
             times N/K, instead of alike. Dearer where being drawn says nothing about an update, cheaper where it does.
-        cap: Most a weight may exceed θ_i·N/K by, as a factor; no cap if absent.
+        cap: Most a weight may exceed that of uniform draws by, as a factor; no cap if absent.
 
     Example:
         >>> from fedpcs.sampling import make_sampler, make_view
@@ -65,13 +65,15 @@ def weigh(
         ([1, 2], [0.75, 0.25])
     """
     _validate.choice("rule", rule, (*RULES, "own"))
+    if _validate.boolean("by_design", by_design) and rule != "precision":
+        raise InvalidInput(f"by_design is a setting of precision, got it with {rule}.")
     if draw.clients.size == 0:
         return np.zeros(0)
     weight = view.data_weight[draw.clients]
     if rule == "own":
         found = draw.weights.copy()
     elif rule == "normalised":
-        found = weight if draw.survival is None else weight / draw.survival
+        found = weight / _survival(draw)
         found = found / found.sum()
     elif rule == "precision":
         if drift is None:
@@ -81,19 +83,25 @@ def weigh(
         noise = np.asarray(view.noise_power)[draw.clients] if noise_power is None else noise_power
         found = precision_weights(weight, noise, drift, _likeness(draw, view, by_design))
     elif rule == "paper":
-        found = weight / (draw.num_draws * _draw_probability(draw)) * (1 if draw.times is None else draw.times)
+        times = 1 if draw.times is None else draw.times
+        found = weight * times / (draw.num_draws * _draw_probability(draw) * _survival(draw))
     else:
         found = weight * _expansion(rule, draw)
         if rule == "hajek":
             found = found / found.sum()
-    return found if cap is None else np.minimum(found, _ceiling(cap, weight, view))
+    return found if cap is None else np.minimum(found, _ceiling(cap, weight, draw, view))
 
 
 def _likeness(draw: Draw, view: View, by_design: bool) -> FloatArray | None:
     """Return in what proportion drawn clients speak for the others under `precision`; None if alike."""
     if by_design:
-        return np.minimum(_expansion("precision by design", draw), _MOST_LIKE * _uniform_expansion(view))
+        before_drop_outs = _expansion("precision by design", draw) * _survival(draw)
+        return np.minimum(before_drop_outs, _MOST_LIKE * _uniform_expansion(view)) / _survival(draw)
     return None if draw.survival is None else 1.0 / draw.survival
+
+
+def _survival(draw: Draw) -> FloatArray:
+    return np.ones(draw.clients.size) if draw.survival is None else draw.survival
 
 
 def _uniform_expansion(view: View) -> float:
@@ -118,6 +126,6 @@ def _draw_probability(draw: Draw) -> FloatArray:
     return draw.draw_probability[draw.clients]
 
 
-def _ceiling(cap: float, weight: FloatArray, view: View) -> FloatArray:
+def _ceiling(cap: float, weight: FloatArray, draw: Draw, view: View) -> FloatArray:
     factor = _validate.number("cap", cap, low=1.0, remedy="At 1 every weight is at most that of uniform draws.")
-    return np.asarray(factor * weight * _uniform_expansion(view))
+    return np.asarray(factor * weight * _uniform_expansion(view) / _survival(draw))
