@@ -316,7 +316,9 @@ def test_nothing_is_nan_at_the_edges(case, edge):
     """Four rounds that learn from the edge itself; warnings are errors, so a NaN has nowhere to hide."""
     world = dict(world_at(edge))
     if case.name == "power-of-choice" and case.settings.get("num_candidates", 99) < world["cohort_size"]:
-        pytest.skip("fewer candidates than places are refused")
+        with pytest.raises(InvalidInput, match="num_candidates must be at least the cohort size"):
+            draw(case.make(), view_of(case, world), np.random.default_rng(0))
+        return
     mask = world.pop("is_available", np.ones(world["num_samples"].size, dtype=bool))
     sampler, rng = case.make(), np.random.default_rng(0)
     memory = start(sampler, mask.size)

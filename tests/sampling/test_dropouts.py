@@ -4,12 +4,12 @@ import functools
 
 import numpy as np
 import pytest
+from hand_made import BIASED, TWO
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import arrived, draw, make_sampler, make_view, survival_rate, weigh
-from fedpcs.sampling.drawn import Draw
 
 NUM_CLIENTS, COHORT_SIZE, REPEATS = 24, 10, 2_000
 BUDGET = np.linspace(0.5, 12.0, NUM_CLIENTS)
@@ -24,15 +24,6 @@ SURVIVAL = {
     "small budgets drop out": np.linspace(0.4, 1.0, NUM_CLIENTS),
     "large budgets drop out": np.linspace(1.0, 0.4, NUM_CLIENTS),
 }
-TWO = Draw(
-    clients=np.array([0, 2]),
-    weights=np.array([0.7, 0.4]),
-    inclusion=np.array([0.2, 0.5, 0.8, 0.5]),
-    expansion=np.array([5.0, 1.25]),
-    draw_probability=np.array([0.3, 0.1, 0.4, 0.2]),
-    num_draws=2,
-)
-BIASED = Draw(TWO.clients, TWO.weights, None, None, None, 2)
 
 
 @functools.cache

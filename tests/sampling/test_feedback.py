@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import make_feedback
-from fedpcs.sampling.feedback import HEARD, overheard, without_noise
+from fedpcs.sampling.feedback import HEARD, overheard
+from fedpcs.sampling.norms import without_noise
 
 CLIENTS = np.array([1, 4, 6])
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hand_made import BIASED
+from hand_made import TWO as DRAWN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,15 +13,6 @@ from fedpcs.sampling.drawn import Draw
 
 VIEW = make_view(2, [10, 20, 30, 40])
 # θ of the two drawn: 0.1 and 0.3.
-DRAWN = Draw(
-    clients=np.array([0, 2]),
-    weights=np.array([0.7, 0.4]),
-    inclusion=np.array([0.2, 0.5, 0.8, 0.5]),
-    expansion=np.array([5.0, 1.25]),
-    draw_probability=np.array([0.3, 0.1, 0.4, 0.2]),
-    num_draws=2,
-)
-BIASED = Draw(DRAWN.clients, DRAWN.weights, None, None, None, 2)
 NOBODY = Draw(np.zeros(0, int), np.zeros(0), DRAWN.inclusion, np.zeros(0), DRAWN.draw_probability, 2)
 BY_HAND = {
     "own": [0.7, 0.4],

@@ -29,7 +29,7 @@ from fedpcs.sampling.fed_cbs import class_imbalance as class_imbalance
 from fedpcs.sampling.fed_cbs import usable_counts as usable_counts
 from fedpcs.sampling.feedback import Feedback as Feedback
 from fedpcs.sampling.feedback import make_feedback as make_feedback
-from fedpcs.sampling.feedback import without_noise as without_noise
+from fedpcs.sampling.norms import without_noise as without_noise
 from fedpcs.sampling.precision import estimate_drift as estimate_drift
 from fedpcs.sampling.proportional import draw_by_size as draw_by_size
 from fedpcs.sampling.proportional import mixed_with_uniform as mixed_with_uniform

@@ -24,7 +24,8 @@ from fedpcs._inclusion import inclusion_probability
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import FIXED_INCLUSION, draw_included
 from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.feedback import Feedback, filled, without_noise
+from fedpcs.sampling.feedback import Feedback
+from fedpcs.sampling.norms import filled, heard_norms, unknown_norms, without_noise
 from fedpcs.sampling.proportional import weighed
 from fedpcs.sampling.view import Memory, View
 
@@ -88,17 +89,13 @@ class AOCSSampler:
 
     def start(self, num_clients: int) -> Memory:
         """Nobody's norm is known."""
-        return {"norm": np.full(num_clients, np.nan)}
+        return unknown_norms(num_clients)
 
     def remember(self, view: View, draw: Draw, feedback: Feedback) -> Memory:
         """Keep the norms of those who answered."""
         if self.norms == "current":
             return view.memory
-        norm = view.memory["norm"].copy()
-        if feedback.clients.size:
-            noise = feedback.need("noise_power") if self.subtract_noise else None
-            norm[feedback.clients] = without_noise(feedback.need("update_norm"), noise)
-        return {"norm": norm}
+        return heard_norms(view.memory, feedback, subtract_noise=self.subtract_noise)
 
     def _norm(self, view: View) -> FloatArray:
         if self.norms == "current":
@@ -136,17 +133,17 @@ def aggregation_only_inclusion(weighted_norm: FloatArray, cohort_size: int, iter
     Each pass hands what saturated clients leave over to the others. Few passes leave some of K unspent; weights use the
     p they arrive at, so the estimate is unbiased after any number of them.
     """
-    # Notation (the paper's Algorithm 2): A = Σa, P = Σp and I = how many over those below one, C = (K − n + I)/P.
+    # Notation (the paper's Algorithm 2): A = Σa; over those below one P = Σp; C = (K − n + how many they are)/P.
     A, n = float(weighted_norm.sum()), weighted_norm.size
     if A == 0.0:
         return np.full(n, min(1.0, cohort_size / n))
     p = np.minimum(1.0, cohort_size * (weighted_norm / A))
     for _ in range(iterations):
         is_below = p < 1.0
-        P, I = float(p[is_below].sum()), int(np.count_nonzero(is_below))  # noqa: E741
+        P = float(p[is_below].sum())
         if P == 0.0:
             break
-        C = (cohort_size - n + I) / P
+        C = (cohort_size - n + int(np.count_nonzero(is_below))) / P
         if C <= 1.0:
             break
         p = np.where(is_below, np.minimum(1.0, C * p), 1.0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
-from fedpcs.sampling.designs import Cohort
+from fedpcs.sampling.designs import Cohort, drawn_at_least_once
 from fedpcs.sampling.drawn import Draw
 from fedpcs.sampling.proportional import weighed
 from fedpcs.sampling.view import View
@@ -69,7 +69,7 @@ class ClusteredSampler:
         starts = np.concatenate([[0.0], ends[:-1]])
         length = ends - starts
         if self.strata == "none":
-            return np.asarray(-np.expm1(num_draws * np.log1p(-np.minimum(length / num_draws, 1.0 - 1e-16))))
+            return drawn_at_least_once(length / num_draws, num_draws)
         if self.strata == "systematic":
             return np.asarray(np.minimum(length, 1.0))
         # A client overlaps the interval it starts in, the one it ends in, and all between, which it fills.

@@ -24,8 +24,9 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import DESIGNS
-from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.feedback import Feedback, without_noise
+from fedpcs.sampling.drawn import Draw, share_by_size
+from fedpcs.sampling.feedback import Feedback
+from fedpcs.sampling.norms import without_noise
 from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
 from fedpcs.sampling.view import Memory, View
 
@@ -98,8 +99,8 @@ class DeltaSampler:
             return draw_by_size(view, x, self.design, rng)
         # L_i/(N·p_i) over the cohort's ΣL: the authors' weights, which no design makes unbiased.
         found = draw_by_size(view, x, "gumbel", rng)
-        held = view.num_samples[found.clients]
-        weights = held / (np.count_nonzero(view.is_available) * x[found.clients]) / held.sum()
+        share = share_by_size(view, found.clients)
+        weights = share / (np.count_nonzero(view.is_available) * x[found.clients])
         return replace(found, weights=weights, expansion=None)  # biased, so it does not say otherwise
 
     def start(self, num_clients: int) -> Memory:
@@ -131,7 +132,7 @@ class DeltaSampler:
         if self.score == "authors-code":
             noise = feedback.need("noise_power") if self.subtract_noise else None
             norm = without_noise(feedback.need("update_norm"), noise)
-            share = view.num_samples[feedback.clients] / view.num_samples[feedback.clients].sum()
+            share = share_by_size(view, feedback.clients)
             return np.asarray(share * ((1.0 - self.distance_share) * norm + self.distance_share * distance))
         # A pseudo-gradient is the update over η·(local steps): then ζ has the units of σ.
         distance = distance / feedback.local_length

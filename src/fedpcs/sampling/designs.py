@@ -203,8 +203,13 @@ def with_replacement(draw_probability: FloatArray, cohort_size: int, rng: np.ran
     ends = np.cumsum(draw_probability)
     drawn = np.searchsorted(ends, rng.random(cohort_size) * ends[-1], side="right")
     clients, times = np.unique(drawn, return_counts=True)
-    inclusion = -np.expm1(cohort_size * np.log1p(-np.minimum(draw_probability, 1.0 - 1e-16)))
+    inclusion = drawn_at_least_once(draw_probability, cohort_size)
     return Cohort(clients, inclusion, times / (cohort_size * draw_probability[clients]), times)
+
+
+def drawn_at_least_once(draw_probability: FloatArray, num_draws: int) -> FloatArray:
+    """Return 1 − (1 − x_i)^K: the chance to be among K draws with replacement."""
+    return np.asarray(-np.expm1(num_draws * np.log1p(-np.minimum(draw_probability, 1.0 - 1e-16))))
 
 
 _WITH_INCLUSION: dict[str, Callable[[FloatArray, np.random.Generator], IntArray]] = {

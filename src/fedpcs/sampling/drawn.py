@@ -76,20 +76,11 @@ def check_draw(draw: Draw, view: View) -> Draw:
         raise InvalidInput(
             f"A draw must have weights, and num_draws above 0, got {draw.weights!r}, {draw.num_draws!r}."
         )
-    if draw.times is not None and not (np.shape(draw.times) == clients.shape and (np.asarray(draw.times) >= 1).all()):
-        raise InvalidInput(f"A draw's times must be {clients.size} numbers of at least 1, got {draw.times!r}.")
     for name in ("weights", "expansion"):
-        value = getattr(draw, name)
-        if not (value is None or isinstance(value, np.ndarray)):
-            raise InvalidInput(f"A draw's {name} must be an array, got {value!r}.")
-        if value is not None and not (value.shape == clients.shape and (np.isfinite(value) & (value >= 0.0)).all()):
-            raise InvalidInput(f"A draw's {name} must be {clients.size} finite numbers of at least 0, got {value!r}.")
+        _check_array(name, getattr(draw, name), clients.size, "finite numbers of at least 0", 0.0, np.finfo(float).max)
+    _check_array("times", draw.times, clients.size, "numbers of at least 1", 1.0, np.inf)
     for name in ("inclusion", "draw_probability"):
-        value = getattr(draw, name)
-        if not (value is None or isinstance(value, np.ndarray)):
-            raise InvalidInput(f"A draw's {name} must be an array, got {value!r}.")
-        if value is not None and not (value.shape == (view.num_clients,) and ((value >= 0.0) & (value <= 1.0)).all()):
-            raise InvalidInput(f"A draw's {name} must be {view.num_clients} numbers in [0, 1], got {value!r}.")
+        _check_array(name, getattr(draw, name), view.num_clients, "numbers in [0, 1]", 0.0, 1.0)
     if draw.inclusion is not None and draw.inclusion.sum() > view.cohort_size * (1.0 + 1e-6):
         raise InvalidInput(
             f"A draw's inclusion must add up to at most the cohort size {view.cohort_size}, "
@@ -100,3 +91,9 @@ def check_draw(draw: Draw, view: View) -> Draw:
     if draw.draw_probability is not None and not abs(draw.draw_probability.sum() - 1.0) < 1e-6:
         raise InvalidInput(f"A draw's draw_probability must add up to one, got {draw.draw_probability.sum():g}.")
     return draw
+
+
+def _check_array(name: str, value: object, length: int, allowed: str, low: float, high: float) -> None:
+    is_array = isinstance(value, np.ndarray) and value.shape == (length,)
+    if value is not None and not (is_array and ((np.asarray(value) >= low) & (np.asarray(value) <= high)).all()):
+        raise InvalidInput(f"A draw's {name} must be an array of {length} {allowed}, got {value!r}.")

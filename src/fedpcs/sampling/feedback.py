@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.view import IntArray, client_indices
+from fedpcs.sampling.view import IntArray, client_indices, needed
 
 _RELEASED, _PUBLIC = {"access": "released"}, {"access": "public"}
 _OBSERVED, _PRIVATE = {"access": "observed"}, {"access": "private"}
@@ -56,12 +56,7 @@ class Feedback:
 
     def need(self, name: str) -> FloatArray:
         """Return the array `name`, or say how to provide it."""
-        value = getattr(self, name)
-        if not isinstance(value, np.ndarray):
-            raise InvalidInput(
-                f"This sampler learns from {name}, which the feedback lacks. Pass {name}=… to make_feedback."
-            )
-        return value
+        return needed(self, name, "This sampler learns from {}, which the feedback lacks. Pass {}=… to make_feedback.")
 
 
 HEARD: Mapping[str, str] = {item.name: item.metadata["access"] for item in fields(Feedback) if item.metadata}
@@ -110,22 +105,6 @@ def overheard(feedback: Feedback, hears: tuple[str, ...]) -> Feedback:
     """Return the feedback without the fields a sampler did not declare."""
     hidden: dict[str, Any] = {name: None for name in HEARD if name not in hears and name != "local_length"}
     return replace(feedback, **hidden)
-
-
-def without_noise(norm: FloatArray, noise_power: FloatArray | None) -> FloatArray:
-    """Return √max(norm² − noise power, 0): what a norm would be without the noise, on average of squares."""
-    if noise_power is None:
-        return norm
-    noise_norm = np.sqrt(noise_power)
-    return np.asarray(np.sqrt(np.maximum(norm - noise_norm, 0.0)) * np.sqrt(norm + noise_norm))
-
-
-def filled(norm: FloatArray) -> FloatArray:
-    """Return norms with the mean of the known ones in place of the unknown (NaN); all alike if none is known."""
-    is_known = ~np.isnan(norm)
-    if not is_known.any():
-        return np.ones_like(norm)
-    return np.where(is_known, norm, norm[is_known].mean())
 
 
 def _shares(data_weight: FloatArray | None, num_heard: int) -> FloatArray:

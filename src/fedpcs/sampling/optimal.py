@@ -20,7 +20,8 @@ from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import DESIGNS
 from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.feedback import Feedback, filled, without_noise
+from fedpcs.sampling.feedback import Feedback
+from fedpcs.sampling.norms import filled, heard_norms, unknown_norms
 from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
 from fedpcs.sampling.view import Memory, View
 
@@ -67,18 +68,15 @@ class OptimalSampler:
 
     def start(self, num_clients: int) -> Memory:
         """Nobody's norm is known."""
-        return {"norm": np.full(num_clients, np.nan)}
+        return unknown_norms(num_clients)
 
     def remember(self, view: View, draw: Draw, feedback: Feedback) -> Memory:
         """Keep the norms of those who answered."""
-        if self.norms == "current" or feedback.clients.size == 0:
+        if self.norms == "current":
             return view.memory
-        norm = view.memory["norm"].copy()
-        norm[feedback.clients] = without_noise(feedback.need("update_norm"), feedback.need("noise_power"))
-        return {"norm": norm}
+        return heard_norms(view.memory, feedback, subtract_noise=True)
 
     def _norm(self, view: View) -> FloatArray:
         if self.norms == "current":
             return view.need("update_norm")
-        known = view.memory["norm"]
-        return np.full(view.num_clients, self.initial_norm) if np.isnan(known).all() else filled(known)
+        return filled(view.memory["norm"], otherwise=self.initial_norm)

@@ -80,10 +80,7 @@ class View:
 
     def need(self, name: str) -> FloatArray:
         """Return the array `name`, or say how to provide it."""
-        value = getattr(self, name)
-        if not isinstance(value, np.ndarray):
-            raise InvalidInput(f"This sampler needs {name}, which the view lacks. Pass {name}=… to make_view.")
-        return value
+        return needed(self, name, "This sampler needs {}, which the view lacks. Pass {}=… to make_view.")
 
     def losses_of(self, clients: IntArray) -> FloatArray:
         """Return the local losses of `clients`, asking nobody else."""
@@ -141,6 +138,14 @@ def make_view(
         charged=_names("charged", charged),
         **checked,
     )
+
+
+def needed(record: object, name: str, otherwise: str) -> FloatArray:
+    """Return a record's array `name`; if it has none, say `otherwise` with the name in it."""
+    value = getattr(record, name)
+    if not isinstance(value, np.ndarray):
+        raise InvalidInput(otherwise.format(name, name))
+    return value
 
 
 def client_indices(name: str, value: ArrayLike) -> IntArray:
