@@ -52,7 +52,19 @@ class BudgetExhausted(FedpcsError):
         self.requested = requested
 
 
+class QuorumNotReached(FedpcsError):
+    """Too few of the drawn clients were heard, however often the round was drawn again. The model is as it was."""
+
+    exit_code = 5
+
+
 class CorruptFile(FedpcsError):
     """A file fedpcs wrote earlier can no longer be trusted: damaged, or of another make."""
 
     exit_code = 6
+
+
+class Interrupted(FedpcsError):
+    """The user or the system asked the run to stop. What was done is safe, and the run can be resumed."""
+
+    exit_code = 130

@@ -103,10 +103,13 @@ class PrivacyLedger:
 
         A limit below what is already spent refuses every further charge.
         """
-        name = entries.client_name(client)
-        nanos = Rho.at_most(rho).nanos
+        self.set_limits([(client, rho)])
+
+    def set_limits(self, limits: Iterable[tuple[str | int, Rho | float]]) -> None:
+        """Limit several clients at once, each as `set_limit` does."""
+        rows = [(entries.client_name(client), Rho.at_most(rho).nanos) for client, rho in limits]
         with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO limits (client, rho_nanos) VALUES (?, ?)", (name, nanos))
+            connection.executemany("INSERT OR REPLACE INTO limits (client, rho_nanos) VALUES (?, ?)", rows)
 
     def limit(self, client: str | int) -> Rho | None:
         """Return what a client may spend over all runs; None if it has no limit."""
@@ -125,6 +128,12 @@ class PrivacyLedger:
             is_gaussian=all(is_gaussian for _, _, is_gaussian, _ in rows),
             num_releases=sum(count for _, _, _, count in rows),
         )
+
+    def totals(self, run: str | None = None) -> dict[str, int]:
+        """Return what every client that was charged has spent, in billionths: in one run, or in all."""
+        where, values = _wanted(run, None)
+        sql = f"SELECT client, SUM(rho_nanos) FROM charges WHERE 1{where} GROUP BY client"
+        return dict(self._rows(sql, values))
 
     def remaining(self, client: str | int) -> Rho | None:
         """Return what a client may still spend; None if it has no limit."""
@@ -171,20 +180,13 @@ class PrivacyLedger:
         Raises:
             InvalidInput: The amount is negative or not a number, or another amount is owed for this release.
         """
-        columns, nanos = entries.key_columns(key), round(entries.billionths("amount", amount))
+        return self.owe_many([(key, amount)])[0]
+
+    def owe_many(self, rewards: Iterable[tuple[ReleaseKey, float | Fraction]]) -> tuple[bool, ...]:
+        """Write down a whole cohort's rewards, each as `owe` does: all of them, or none if one is refused."""
+        rows = [(key, entries.key_columns(key), round(entries.billionths("amount", amount))) for key, amount in rewards]
         with self._writing() as connection:
-            stored = connection.execute(f"SELECT amount_nanos FROM rewards WHERE {_KEY}", columns).fetchone()
-            if stored is None:
-                connection.execute(
-                    "INSERT INTO rewards (run, round_index, client, amount_nanos, is_paid) VALUES (?, ?, ?, ?, 0)",
-                    (*columns, nanos),
-                )
-            elif stored != (nanos,):
-                raise InvalidInput(
-                    f"amount must be {stored[0] / NANOS_PER_UNIT!r}, which is owed for {key} already, got {amount!r}. "
-                    "A release is rewarded once; correct a mistake in a later round."
-                )
-        return stored is None
+            return tuple(_owe(connection, key, columns, nanos) for key, columns, nanos in rows)
 
     def owed(self, run: str | None = None, client: str | int | None = None) -> Fraction:
         """Return the exact sum of the rewards not yet paid: of a run, a client, both or all."""
@@ -251,6 +253,21 @@ def _charge(connection: sqlite3.Connection, key: ReleaseKey, event: AnyEvent) ->
         (*columns, attempt + 1, *entries.event_columns(event)),
     )
     return Receipt(key, attempt + 1, event.rho, is_replay=False)
+
+
+def _owe(connection: sqlite3.Connection, key: ReleaseKey, columns: tuple[str, int, str], nanos: int) -> bool:
+    stored = connection.execute(f"SELECT amount_nanos FROM rewards WHERE {_KEY}", columns).fetchone()
+    if stored is None:
+        connection.execute(
+            "INSERT INTO rewards (run, round_index, client, amount_nanos, is_paid) VALUES (?, ?, ?, ?, 0)",
+            (*columns, nanos),
+        )
+    elif stored != (nanos,):
+        raise InvalidInput(
+            f"amount must be {stored[0] / NANOS_PER_UNIT!r}, which is owed for {key} already, got "
+            f"{nanos / NANOS_PER_UNIT!r}. A release is rewarded once; correct a mistake in a later round."
+        )
+    return stored is None
 
 
 def _refuse_another_event(key: ReleaseKey, before: AnyEvent, event: AnyEvent) -> None:

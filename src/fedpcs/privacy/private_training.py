@@ -22,7 +22,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.privacy.events import Batch, Event, RecordLevel, Step, compose_steps
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
-from fedpcs.privacy.per_sample import Loss, per_sample_gradient
+from fedpcs.privacy.per_sample import Loss, PerSampleGradient, per_sample_gradient
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,22 @@ def private_sgd(
         The update is ρ-zCDP for replacing one record, ρ the mechanism's budget, if the source is a guarantee. The
         number of records is public.
     """
+    gradient = per_sample_gradient(copy.deepcopy(model), loss, *data)
+    return train_by_record(gradient, data, plan=plan, mechanism=mechanism, source=source, order=order)
+
+
+def train_by_record(
+    gradient: PerSampleGradient,
+    data: tuple[Tensor, Tensor],
+    *,
+    plan: LocalPlan,
+    mechanism: RecordMechanism,
+    source: NoiseSource,
+    order: np.random.Generator,
+) -> PrivateUpdate:
+    """Do what `private_sgd` does, on the model inside `gradient` itself: one check serves many trainings."""
     inputs, targets = data
-    local = copy.deepcopy(model)
-    gradient = per_sample_gradient(local, loss, inputs, targets)
-    trained = [value for value in local.parameters() if value.requires_grad]
+    trained = [value for value in gradient.model.parameters() if value.requires_grad]
     before = nn.utils.parameters_to_vector(trained).detach().double()
     steps: list[Step] = []
     variance, reach, num_zeroed = 0.0, 0.0, 0

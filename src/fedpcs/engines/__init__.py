@@ -1,0 +1,1 @@
+"""Where clients run: in this process, or in worker processes. The same tasks in, the same bits out."""

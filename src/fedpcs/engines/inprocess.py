@@ -1,0 +1,94 @@
+"""All clients in this process, one after another: the engine to debug with, and the twin the others must equal."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import numpy as np
+import torch
+
+from fedpcs._validate import FloatArray
+from fedpcs.engines.base import Score, chunks, total_score
+from fedpcs.engines.failures import Deadline, failure_of
+from fedpcs.learning.client import ClientSide, Question
+from fedpcs.learning.layout import Values, as_tensor
+from fedpcs.learning.protocol import ClientReport, Reply, Task
+
+
+class InProcessEngine:
+    """Plays every client here, on one thread each.
+
+    Args:
+        side: The clients.
+        deadline_seconds: How long one client may take. Kept only in the main thread of a POSIX system, and against code
+            that returns to Python now and then; worker processes keep it against anything.
+    """
+
+    name = "in-process"
+
+    def __init__(self, side: ClientSide, deadline_seconds: float = 600.0) -> None:
+        self._side = side
+        self._deadline_seconds = deadline_seconds
+
+    def run(self, parameters: Values, tasks: Sequence[Task]) -> Iterator[Reply]:
+        """Yield a reply for every task, in their order."""
+        model = as_tensor(parameters)
+        for task in tasks:
+            yield self._answer(task, model)
+
+    def _answer(self, task: Task, model: torch.Tensor) -> Reply:
+        try:
+            with _one_thread(), _at_most(self._deadline_seconds):
+                report: ClientReport = self._side.answer(task, model, torch.empty_like(model))
+                return report
+        except (Exception, SystemExit) as error:  # whatever a client's model or data do, the round goes on
+            return failure_of(task, error)
+
+    def ask(self, parameters: Values, question: Question, tasks: Sequence[Task]) -> FloatArray:
+        """Return every client's answer to a question."""
+        with _one_thread():
+            return np.array([self._side.ask(question, task, as_tensor(parameters)) for task in tasks])
+
+    def score(self, parameters: Values) -> Score:
+        """Evaluate a model on the test records."""
+        num_tests = self._side.data.num_tests
+        with _one_thread():
+            model = as_tensor(parameters)
+            return total_score([self._side.score(*piece, model) for piece in chunks(num_tests)], num_tests)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute on one thread, as workers do: how sums are split over threads changes their last bits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Raise `Deadline` in the block if it takes longer. The timer runs on a clock that never jumps."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def expire(_: int, __: FrameType | None) -> None:
+        raise Deadline(f"took longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,123 @@
+"""What a worker process does: play clients, one task at a time, until its pipe is closed.
+
+Tasks and replies are JSON; parameters come and updates go through memory shared with the server, so that a report takes
+no copying. The process dies with its server, however that ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedpcs.engines.failures import kind_of, reason_of
+from fedpcs.learning import wire
+from fedpcs.learning.client import ClientSide
+from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.privacy.budget import Rho
+
+READY, REFUSED, IN_SLOT, MESSAGE, NUMBERS, FAILED = b"RXSMNF"
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+# mallopt's names for: give memory back to the system above…, ask for it by mmap above…, ask for this much more.
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
+
+
+def serve(connection: Connection, make_side: Callable[[], ClientSide], parameters: Tensor, slots: Tensor) -> None:
+    """Answer tasks from `connection` until it closes.
+
+    Args:
+        connection: To the server.
+        make_side: Returns the clients' side; called here, so that what it holds is this process's own.
+        parameters: (parameters,) shared; the server writes it before it sends tasks.
+        slots: (slots, parameters) shared; a task says into which an update goes.
+    """
+    _settle_in()
+    try:
+        side = make_side()
+    except Exception as error:  # to be told to the user by the server, who has the terminal
+        traceback.print_exc()
+        connection.send_bytes(bytes([REFUSED]) + reason_of(error).encode())
+        return
+    connection.send_bytes(bytes([READY]))
+    while True:
+        try:
+            job = json.loads(connection.recv_bytes())
+        except EOFError:
+            return
+        try:
+            reply = _reply(side, job, parameters, slots)
+        except Exception as error:  # whatever a client's model or data do, the worker goes on
+            reply = bytes([FAILED]) + json.dumps([kind_of(error), reason_of(error)]).encode()
+        try:
+            connection.send_bytes(reply)
+        except BrokenPipeError:
+            return
+
+
+def task_of(values: dict[str, Any]) -> Task:
+    """Return the task these values describe."""
+    budget = values["budget"]
+    return Task(
+        values["run"],
+        values["round_index"],
+        values["client"],
+        values["nonce"],
+        None if budget is None else Rho(budget),
+        tuple(values["measures"]),
+    )
+
+
+def values_of(task: Task) -> dict[str, Any]:
+    """Return a task as JSON can hold it."""
+    return {
+        "run": task.run,
+        "round_index": task.round_index,
+        "client": task.client,
+        "nonce": task.nonce,
+        "budget": None if task.budget is None else task.budget.nanos,
+        "measures": list(task.measures),
+    }
+
+
+def _reply(side: ClientSide, job: dict[str, Any], parameters: Tensor, slots: Tensor) -> bytes:
+    if job["kind"] == "score":
+        return bytes([NUMBERS]) + json.dumps(side.score(job["start"], job["end"], parameters)).encode()
+    task = task_of(job["task"])
+    if job["kind"] == "ask":
+        return bytes([NUMBERS]) + json.dumps([side.ask(job["question"], task, parameters)]).encode()
+    slot = job["slot"]
+    out = slots[slot] if slot is not None else torch.empty_like(parameters)
+    report = side.answer(task, parameters, out)
+    if slot is not None and _lies_in(report, out):
+        return bytes([IN_SLOT]) + json.dumps(wire.header_of(report)).encode()
+    return bytes([MESSAGE]) + wire.encode(report)
+
+
+def _lies_in(report: ClientReport, out: Tensor) -> bool:
+    values = report.values
+    return (
+        values.shape == tuple(out.shape) and values.ctypes.data == out.data_ptr() and values.dtype == out.numpy().dtype
+    )
+
+
+def _settle_in() -> None:
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides what it means
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if os.uname().sysname == "Linux":
+        library = ctypes.CDLL(None)
+        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if hasattr(
+            library, "mallopt"
+        ):  # keep freed tensors: asking the system for pages again costs a tenth of a round
+            library.mallopt(_MMAP_THRESHOLD, 2**30)
+            library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+            library.mallopt(_TOP_PAD, 2**26)

@@ -1,0 +1,98 @@
+"""One arm of a run on disk: its log, its ledger, its checkpoints, its model, and its result written last."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedpcs.errors import CorruptFile
+from fedpcs.experiments.files import disk_errors, read_json, write_json, write_whole
+
+
+@dataclass(frozen=True)
+class ArmStore:
+    """The folder of one sampler and seed.
+
+    Attributes:
+        folder: Where it is.
+    """
+
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        """`rounds.jsonl`."""
+        return self.folder / "rounds.jsonl"
+
+    @property
+    def ledger(self) -> Path:
+        """`ledger.sqlite`."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the arm came to; None while it is not done."""
+        path = self.folder / "result.json"
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
+
+    def create(self) -> None:
+        """Make the folder."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add a round's line, and have it on the disk before returning."""
+        line = json.dumps(record, allow_nan=False) + "\n"
+        with disk_errors(self.log), self.log.open("ab") as stream:
+            stream.write(line.encode())
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def keep_rounds(self, num_rounds: int) -> None:
+        """Cut the log back to its first rounds: those a checkpoint knows of.
+
+        Raises:
+            CorruptFile: The log has fewer.
+        """
+        content = self.log.read_bytes() if self.log.exists() else b""
+        lines = content.splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith(b"\n")]
+        if len(whole) < num_rounds:
+            raise CorruptFile(
+                f"{self.log} has {len(whole)} rounds, the checkpoint {num_rounds}. Put back a copy, or start a new run."
+            )
+        if len(lines) > num_rounds:
+            write_whole(self.log, b"".join(whole[:num_rounds]))
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """Read the log."""
+        if not self.log.exists():
+            return []
+        try:
+            lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+        except ValueError as error:
+            raise CorruptFile(f"{self.log}: not a log of rounds: {error}.") from None
+
+    def save_model(self, state_dict: dict[str, Tensor]) -> None:
+        """Write the model as `model.pt`, for `torch.load(..., weights_only=True)`."""
+        buffer = io.BytesIO()
+        torch.save(state_dict, buffer)
+        write_whole(self.folder / "model.pt", buffer.getvalue())
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result: the arm is done."""
+        write_json(self.folder / "result.json", result)

@@ -1,0 +1,108 @@
+"""A server's state on disk: one file for each round kept, with its own checksum, the newest three.
+
+    line 1: "fedpcs-checkpoint 1 " and the SHA-256 of all that follows; then a NumPy .npz without pickles
+
+A file is renamed into place when it is whole. One that was damaged later is found out by its checksum, and the one
+before it is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpcs.errors import CorruptFile
+from fedpcs.experiments.files import disk_errors, write_whole
+from fedpcs.learning.server import ServerState
+from fedpcs.sampling.tally import Tally
+
+_MAGIC = b"fedpcs-checkpoint 1 "
+_KEPT = 3
+_NAME = re.compile(r"(\d{6})\.ckpt")
+_ARRAYS = ("parameters", "momentum", "average", "spent", "has_left")
+
+
+def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) -> Path:
+    """Write a state as the checkpoint of its round, and remove all but the newest three.
+
+    Args:
+        folder: Where checkpoints are.
+        state: After some rounds.
+        extra: Arrays of the runner's own, by name.
+    """
+    arrays: dict[str, Any] = {name: getattr(state, name) for name in _ARRAYS}
+    arrays |= {f"tally.{item.name}": getattr(state.tally, item.name) for item in fields(Tally)}
+    arrays |= {f"memory.{name}": value for name, value in state.memory.items()}
+    arrays |= {f"extra.{name}": value for name, value in (extra or {}).items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, next_round=state.next_round, paid=state.paid, **arrays)
+    body = buffer.getbuffer()
+    with disk_errors(folder):
+        folder.mkdir(exist_ok=True)
+    path = folder / f"{state.next_round:06d}.ckpt"
+    write_whole(path, b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body]))
+    for old in _present(folder)[_KEPT:]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def latest(folder: Path) -> tuple[ServerState, dict[str, Any], list[str]] | None:
+    """Return the newest state that is whole, what came with it, and what is wrong with newer ones; None without any.
+
+    Raises:
+        CorruptFile: There are checkpoints, and none of them is whole.
+    """
+    problems: list[str] = []
+    for path in _present(folder):
+        try:
+            return (*_load(path), problems)
+        except CorruptFile as error:
+            problems.append(str(error))
+    if problems:
+        raise CorruptFile(f"no checkpoint in {folder} is whole: {' '.join(problems)} Start a new run.")
+    return None
+
+
+def _present(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        return []
+    return sorted((path for path in folder.iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+
+
+def _load(path: Path) -> tuple[ServerState, dict[str, Any]]:
+    content = path.read_bytes()
+    start = len(_MAGIC) + 64 + 1
+    if content[: len(_MAGIC)] != _MAGIC or len(content) < start:
+        raise CorruptFile(f"{path.name} is not a checkpoint.")
+    body = content[start:]
+    if hashlib.sha256(body).hexdigest().encode() != content[len(_MAGIC) : start - 1]:
+        raise CorruptFile(f"{path.name} is damaged: its checksum does not match.")
+    try:
+        with np.load(io.BytesIO(body), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise CorruptFile(f"{path.name} cannot be read: {error}.") from None
+    return _state(arrays), _part(arrays, "extra.")
+
+
+def _state(arrays: dict[str, Any]) -> ServerState:
+    counts = _part(arrays, "tally.")
+    as_saved: dict[str, Any] = {name: int(value) if value.ndim == 0 else value for name, value in counts.items()}
+    return ServerState(
+        next_round=int(arrays["next_round"]),
+        paid=float(arrays["paid"]),
+        memory=_part(arrays, "memory."),
+        tally=Tally(**as_saved),
+        **{name: arrays[name] for name in _ARRAYS},
+    )
+
+
+def _part(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}

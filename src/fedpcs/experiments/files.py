@@ -1,0 +1,66 @@
+"""Files that are whole or not there: written beside, flushed to the disk, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fedpcs.errors import CorruptFile, FedpcsError
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what a disk refuses into one line that says what to do. Whatever was there before is still there."""
+    try:
+        yield
+    except OSError as error:
+        raise FedpcsError(
+            f"{path}: cannot be written: {error.strerror or error}. Nothing that was saved before is lost: make room, "
+            "or make the folder writable, and resume."
+        ) from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file by `content`, or leave it as it is: no reader and no crash ever sees half of it."""
+    temporary = path.with_name(path.name + ".partial")
+    with disk_errors(path):
+        try:
+            with temporary.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+            sync_folder(path.parent)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as JSON, whole or not at all."""
+    write_whole(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of ours.
+
+    Raises:
+        CorruptFile: It is missing or damaged.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CorruptFile(f"{path}: cannot be read: {error}. Put back a copy, or start a new run.") from None
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

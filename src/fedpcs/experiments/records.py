@@ -1,0 +1,108 @@
+"""One line of `rounds.jsonl`: what a round did, in numbers that do not depend on the machine or the hour."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fedpcs.engines.base import Score
+from fedpcs.learning.server import Heard, OpenRound, ServerPlan, ServerState, Step
+from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
+from fedpcs.privacy.conversion import Method, to_epsilon
+from fedpcs.sampling import report_round
+
+# Refusals spelled out in one line of the log; the rest are counted.
+_MOST_SPELLED_OUT = 20
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Least, median and greatest over clients."""
+
+    minimum: float
+    median: float
+    maximum: float
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Return the spread of some numbers; zeros of none.
+
+    Example:
+        >>> spread([3.0, 1.0, 2.0])
+        Spread(minimum=1.0, median=2.0, maximum=3.0)
+    """
+    if not len(values):
+        return Spread(0.0, 0.0, 0.0)
+    return Spread(float(min(values)), float(statistics.median_high(values)), float(max(values)))
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What clients have spent so far, over those that were ever charged.
+
+    Attributes:
+        rho: Spread of the totals.
+        epsilon: The same at the run's δ.
+        num_clients: How many were ever charged.
+    """
+
+    rho: Spread
+    epsilon: Spread
+    num_clients: int
+
+
+def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
+    """Return what clients have spent; ε is monotone in ρ, so three conversions are enough."""
+    charged = np.sort(state.spent[state.spent > 0])
+    rho = spread((charged / NANOS_PER_UNIT).tolist())
+    if charged.size == 0:
+        return Spent(rho, Spread(0.0, 0.0, 0.0), 0)
+    law: Method = "exact" if is_gaussian else "tight"
+    found = [to_epsilon(Rho(int(charged[k])), delta, law) for k in (0, charged.size // 2, -1)]
+    return Spent(rho, Spread(*found), int(charged.size))
+
+
+def round_record(
+    plan: ServerPlan,
+    state: ServerState,
+    opened: OpenRound,
+    heard: Heard,
+    moved: Step,
+    *,
+    score: Score | None,
+    spent: Spent,
+    extra: dict[str, Any],
+) -> dict[str, Any]:
+    """Return a round's line, after `close_round` led to `state`."""
+    drawn = report_round(state.tally, opened.draw, moved.weights)
+    budget = plan.budget[opened.round_index]
+    cohort = opened.draw.clients
+    return {
+        "round": opened.round_index,
+        "attempt": opened.attempt,
+        "cohort": cohort.tolist(),
+        "heard": heard.clients.tolist(),
+        "failures": dict(sorted(Counter(item.kind for item in heard.failures).items())),
+        "refusals": dict(sorted(Counter(item.kind for item in heard.refused).items())),
+        "refused": [asdict(item) for item in heard.refused[:_MOST_SPELLED_OUT]],
+        "left": opened.left.tolist(),
+        "rule": moved.rule,
+        "draw": asdict(drawn),
+        "drift": moved.drift,
+        "mean_budget": float(budget[~state.has_left].mean()) if not state.has_left.all() else 0.0,
+        "cohort_budget": float(budget[cohort].sum()),
+        "paid": float(moved.reward.sum()),
+        "paid_so_far": state.paid,
+        "update_norm": asdict(spread(moved.update_norm.tolist())),
+        "noise_norm": asdict(spread(moved.noise_norm.tolist())),
+        "step_norm": moved.step_norm,
+        "accuracy": None if score is None else score.accuracy,
+        "loss": None if score is None else score.loss,
+        "spent": asdict(spent),
+        **extra,
+    }

@@ -1,0 +1,353 @@
+"""A whole run: the data, the games, every sampler with every seed, the report. What `fedpcs run` and `resume` call."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedpcs import _random
+from fedpcs._validate import FloatArray
+from fedpcs.engines.base import Engine
+from fedpcs.engines.inprocess import InProcessEngine
+from fedpcs.engines.workers import WorkerEngine
+from fedpcs.errors import BudgetExhausted, InvalidInput
+from fedpcs.experiments.replanning import Replanner
+from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
+from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
+from fedpcs.experiments.runner import Finished, Settings, run_arm
+from fedpcs.experiments.schedule import Schedule, make_schedule, selection_of
+from fedpcs.game.rules import cohort_from_ratio
+from fedpcs.learning.client import ClientPlan, ClientSide
+from fedpcs.learning.client_data import PartitionedData, deal_out
+from fedpcs.learning.datasets import Dataset, load_dataset
+from fedpcs.learning.layout import flat_parameters, layout_of, load_parameters
+from fedpcs.learning.models import make_model
+from fedpcs.learning.partition import label_counts, partition
+from fedpcs.learning.server import BoolArray, ServerPlan
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.conversion import to_rho
+from fedpcs.sampling import Sampler, disclosure, make_sampler
+
+
+class Watcher(Protocol):
+    """Whom a run tells how it goes."""
+
+    def say(self, words: str) -> None:
+        """Something happened."""
+
+    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+        """An arm begins, with some of its rounds done before."""
+
+    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+        """A round was saved."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One sampler with one seed."""
+
+    sampler: str
+    seed: int
+
+
+def start_run(config: RunConfig, folder: Path, data_dir: Path | None, watcher: Watcher) -> RunStore:
+    """Run a configuration from the beginning, in a new folder."""
+    for sampler in config.sampling.samplers:  # so that a misspelt one is refused before anything is written
+        _sampler(config, sampler)
+    device, note = _device(config)
+    dataset = load_dataset(config.data.name, data_dir)
+    with locked(folder):
+        store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, note))
+        return _carry_on(store, config, dataset, device, watcher)
+
+
+def resume_run(folder: Path, watcher: Watcher, *, force: bool = False) -> RunStore:
+    """Go on with a run that was stopped, from its last checkpoints."""
+    store = open_run(folder)
+    with locked(folder):
+        config, before = store.config(), store.manifest
+        data_dir = None if before.get("data_dir") is None else Path(before["data_dir"])
+        device, note = _device(config)
+        dataset = load_dataset(config.data.name, data_dir)
+        check_same(store, make_manifest(config, _identity(dataset), data_dir, note), force=force)
+        return _carry_on(store, config, dataset, device, watcher)
+
+
+def _carry_on(store: RunStore, config: RunConfig, dataset: Dataset, device: str, watcher: Watcher) -> RunStore:
+    """Do what is not done yet: arms, then the report, then the result."""
+    if store.result is not None:
+        watcher.say(f"{store.folder} is done already.")
+        return store
+    schedules: dict[str, Schedule] = {}
+    with _stop_signal() as wants_stop:
+        for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
+            if store.arm(arm.sampler, arm.seed).result is None:
+                _run_one(store, config, dataset, device, arm, schedules, watcher, wants_stop)
+    _write_report(store, watcher)
+    store.finish(_result(store, config))
+    return store
+
+
+def _run_one(
+    store: RunStore,
+    config: RunConfig,
+    dataset: Dataset,
+    device: str,
+    arm: Arm,
+    schedules: dict[str, Schedule],
+    watcher: Watcher,
+    wants_stop: Callable[[], bool],
+) -> None:
+    sampler = _sampler(config, arm.sampler)
+    selection = selection_of(sampler)
+    if selection not in schedules:
+        watcher.say(f"solving the game clients play under {selection} sampling …")
+        schedules[selection] = make_schedule(config, sampler)
+    schedule = schedules[selection]
+    data = _dealt_out(config, dataset, arm.seed)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
+    plan = server_plan(config, arm, sampler, schedule, data, model, device)
+    arm_store = store.arm(arm.sampler, arm.seed)
+    arm_store.create()
+    with _engine(config, plan, model, data) as engine:
+        watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(arm_store.rounds()))
+        settings = _settings(config, sampler, schedule, watcher, wants_stop)
+        finished = run_arm(plan, flat_parameters(model), engine, arm_store, settings)
+    load_parameters(model, torch.from_numpy(finished.model))
+    arm_store.save_model(model.state_dict())
+    arm_store.finish(_arm_result(config, arm, sampler, plan, schedule, finished, data))
+
+
+def server_plan(
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    schedule: Schedule,
+    data: PartitionedData,
+    model: nn.Module,
+    device: str = "cpu",
+) -> ServerPlan:
+    """Return the federation an arm of a run is."""
+    training, privacy = config.training, config.privacy
+    client = ClientPlan(
+        seed=arm.seed,
+        mode=privacy.mode,
+        learning_rate=float(training.learning_rate),
+        batch_size=training.batch_size or None,
+        local_epochs=training.local_epochs,
+        clip_norm=float(privacy.clip_norm),
+        noise=privacy.noise,
+        device=device,
+    )
+    return ServerPlan(
+        run=f"{config.name}/{arm.sampler}/{arm.seed}",
+        seed=arm.seed,
+        client=client,
+        layout=layout_of(model),
+        num_samples=data.num_samples,
+        sampler=sampler,
+        rule=config.sampling.rule,
+        cohort_size=np.full(
+            config.rounds, cohort_from_ratio(float(config.sampling.sampling_ratio), config.data.num_clients)
+        ),
+        budget=schedule.budget,
+        pay=schedule.pay,
+        limit=_limit(privacy),
+        momentum=float(training.server_momentum),
+        rate=float(training.server_rate),
+        averaging=float(training.averaging),
+        outlier_factor=float(config.engine.outlier_factor),
+        quorum=float(config.engine.quorum),
+        label_counts=_counts(data) if "label_counts" in sampler.reads else None,
+    )
+
+
+def _limit(privacy: PrivacyConfig) -> Rho | None:
+    if privacy.limit_epsilon is None:
+        return None
+    law: Literal["exact", "tight"] = "tight" if privacy.noise == "exact" else "exact"
+    return Rho.at_most(to_rho(float(privacy.limit_epsilon), float(privacy.delta), law))
+
+
+@contextmanager
+def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: PartitionedData) -> Iterator[Engine]:
+    deadline = float(config.engine.deadline_seconds)
+    engine: Engine
+    if config.engine.kind == "in-process":
+        engine = InProcessEngine(ClientSide(plan.client, model, data), deadline)
+    else:
+        engine = WorkerEngine(
+            plan.client,
+            model,
+            data,
+            num_workers=config.engine.num_workers,
+            num_slots=int(plan.cohort_size.max()),
+            deadline_seconds=deadline,
+        )
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _settings(
+    config: RunConfig, sampler: Sampler, schedule: Schedule, watcher: Watcher, wants_stop: Callable[[], bool]
+) -> Settings:
+    return Settings(
+        delta=float(config.privacy.delta),
+        evaluate_every=config.evaluate_every,
+        checkpoint_every=config.checkpoint_every,
+        redraws=config.engine.redraws,
+        presence=functools.partial(presence, config) if config.presence else None,
+        wants_stop=wants_stop,
+        say=watcher.say,
+        notify=watcher.round_done,
+        replan=Replanner(config, sampler, schedule) if config.game.replan == "on-change" else None,
+    )
+
+
+def presence(config: RunConfig, round_index: int) -> BoolArray:
+    """Return (clients,) who can be reached in a round."""
+    found = np.ones(config.data.num_clients, dtype=np.bool_)
+    for one in config.presence:
+        found[one.client] = one.joins <= round_index and (one.leaves is None or round_index < one.leaves)
+    return found
+
+
+@contextmanager
+def _stop_signal() -> Iterator[Callable[[], bool]]:
+    """Turn the first SIGINT or SIGTERM into a question that is answered yes; the second ends the process at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def note(_: int, __: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _device(config: RunConfig) -> tuple[str, str]:
+    """Return the device to train on, and what the manifest must say of it."""
+    if config.engine.device == "cpu" or torch.cuda.is_available():
+        note = "" if config.engine.device == "cpu" else "trained on CUDA: bits may differ from run to run"
+        return config.engine.device, note
+    if config.engine.if_device_lost == "cpu":
+        return "cpu", "CUDA was asked for and is not there: trained on the CPU"
+    raise InvalidInput(
+        "engine.device is 'cuda', and torch finds no such device. Set engine.device = 'cpu', or "
+        "engine.if_device_lost = 'cpu' to fall back to it."
+    )
+
+
+def _sampler(config: RunConfig, name: str) -> Sampler:
+    return make_sampler(name, **config.sampling.settings.get(name, {}))
+
+
+def _dealt_out(config: RunConfig, dataset: Dataset, seed: int) -> PartitionedData:
+    parts = partition(
+        config.data.partition,
+        dataset.train_targets.numpy(),
+        config.data.num_clients,
+        _random.generator(seed, "partition"),
+        alpha=float(config.data.alpha),
+        shards_per_client=config.data.shards_per_client,
+    )
+    return deal_out(dataset, parts)
+
+
+def _counts(data: PartitionedData) -> FloatArray:
+    parts = np.split(data.order.numpy(), data.starts[1:-1])
+    return label_counts(parts, data.dataset.train_targets.numpy(), data.num_classes).astype(np.float64)
+
+
+def _identity(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "name": dataset.name,
+        "checksum": dataset.checksum,
+        "num_train": len(dataset.train_targets),
+        "num_test": len(dataset.test_targets),
+    }
+
+
+def _arm_result(
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    plan: ServerPlan,
+    schedule: Schedule,
+    finished: Finished,
+    data: PartitionedData,
+) -> dict[str, Any]:
+    return {
+        "sampler": arm.sampler,
+        "seed": arm.seed,
+        "accuracy": finished.score.accuracy,
+        "loss": finished.score.loss,
+        "rounds": finished.state.next_round,
+        "ended_by": finished.ended_by,
+        "spent": asdict(finished.spent),
+        "delta": float(config.privacy.delta),
+        "paid": finished.state.paid,
+        "game": {
+            "standing": schedule.standing,
+            "behaviour": config.game.behaviour,
+            "selection": selection_of(sampler),
+            "exploitability": schedule.exploitability,
+            "settled_by": schedule.settled_by,
+            "reward": schedule.reward.tolist(),
+            "announced_mean_budget": schedule.announced_mean.tolist(),
+        },
+        "num_parameters": plan.layout.num_parameters,
+        "num_left": int(finished.state.has_left.sum()),
+        "times_drawn": finished.state.tally.drawn.tolist() if plan.num_clients <= 10_000 else None,
+        "label_counts": _counts(data).astype(int).tolist() if plan.num_clients * data.num_classes <= 20_000 else None,
+        "disclosure": disclosure(sampler).label,
+    }
+
+
+def _write_report(store: RunStore, watcher: Watcher) -> None:
+    """Write the report; if that fails, say so: results are safe, and `fedpcs report` can try again."""
+    try:
+        from fedpcs.experiments.run_report import write_report
+
+        write_report(store)
+    except Exception as error:  # figures are for people; no mistake in them may cost a result
+        watcher.say(f"the report could not be drawn ({type(error).__name__}: {error}); results are safe.")
+
+
+def _result(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    arms = [store.arm(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
+    found = [arm for arm in arms if arm is not None]
+    return {"name": config.name, "arms": found, "is_exhausted": all(arm["ended_by"] == "budget" for arm in found)}
+
+
+def raise_if_exhausted(store: RunStore) -> None:
+    """Raise if every arm ended because nobody could afford another round; models and report are there all the same."""
+    result = store.result
+    if result is not None and result["is_exhausted"]:
+        raise BudgetExhausted(
+            f"{store.folder}: every client has spent its limit before the last round. Models and report are kept; "
+            "raise privacy.limit_epsilon, or run fewer rounds.",
+            remaining=0.0,
+            requested=0.0,
+        )

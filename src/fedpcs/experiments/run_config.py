@@ -1,0 +1,247 @@
+"""A run from a TOML file: one frozen tree, checked key by key before anything starts."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from fedpcs.errors import InvalidInput
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+Number = float | int
+
+
+class DataConfig(BaseModel):
+    """Which records, and how they are dealt out to clients."""
+
+    model_config = _STRICT
+    name: str = "digits"
+    num_clients: int = Field(50, ge=1, le=10_000_000)
+    partition: Literal["iid", "dirichlet", "shards", "quantity"] = "dirichlet"
+    alpha: Number = Field(0.5, gt=0.0)
+    shards_per_client: int = Field(2, ge=1)
+
+
+class TrainingConfig(BaseModel):
+    """How clients train, and how the server moves the model."""
+
+    model_config = _STRICT
+    model: str = "linear"
+    learning_rate: Number = Field(0.1, gt=0.0)
+    batch_size: int = Field(32, ge=0)  # 0: all records at once
+    local_epochs: int = Field(1, ge=1)
+    server_rate: Number = Field(1.0, gt=0.0)
+    server_momentum: Number = Field(0.0, ge=0.0, lt=1.0)
+    averaging: Number = Field(0.0, ge=0.0, lt=1.0)
+
+
+class PrivacyConfig(BaseModel):
+    """What is promised to clients."""
+
+    model_config = _STRICT
+    mode: Literal["none", "paper", "client", "record"] = "record"
+    clip_norm: Number = Field(1.0, gt=0.0)
+    noise: Literal["fast", "secure", "exact"] = "fast"
+    delta: Number = Field(1e-5, gt=0.0, lt=1.0)
+    limit_epsilon: Number | None = Field(None, gt=0.0)
+
+
+class RunGameConfig(BaseModel):
+    """The game that sets budgets and rewards. Budgets are played in units of `budget_unit` zCDP."""
+
+    model_config = _STRICT
+    behaviour: Literal["rational", "static", "selfish"] = "rational"
+    budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
+    budget_unit: Number = Field(1.0, gt=0.0)
+    reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
+    reward_max: Number = Field(100.0, gt=0.0)
+    accuracy_priority: Number = Field(0.5, gt=0.0, lt=1.0)
+    accuracy_scale: Number = Field(10_000.0, gt=0.0)
+    tolerance: Number = Field(1e-3, gt=0.0)
+    population_seed: int = Field(0, ge=0)
+    replan: Literal["never", "on-change"] = "never"
+    if_unsolved: Literal["stop", "keep"] = "stop"
+
+
+class SamplingConfig(BaseModel):
+    """Who is drawn, and how updates are weighed."""
+
+    model_config = _STRICT
+    samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
+    sampling_ratio: Number = Field(0.2, gt=0.0, le=1.0)
+    rule: Literal["default", "horvitz-thompson", "hajek", "normalised", "paper", "precision", "own"] = "default"
+    settings: dict[str, dict[str, Any]] = {}
+
+
+class EngineConfig(BaseModel):
+    """Where clients run, and what is done when they fail."""
+
+    model_config = _STRICT
+    kind: Literal["workers", "in-process"] = "workers"
+    num_workers: int = Field(2, ge=1, le=1024)
+    deadline_seconds: Number = Field(600.0, gt=0.0)
+    quorum: Number = Field(0.5, ge=0.0, le=1.0)
+    redraws: int = Field(3, ge=0)
+    outlier_factor: Number = Field(10.0, ge=1.0)
+    device: Literal["cpu", "cuda"] = "cpu"
+    if_device_lost: Literal["stop", "cpu"] = "stop"
+
+
+class Presence(BaseModel):
+    """When a client can be reached: from round `joins` on, until before round `leaves`."""
+
+    model_config = _STRICT
+    client: int = Field(ge=0)
+    joins: int = Field(0, ge=0)
+    leaves: int | None = Field(None, ge=0)
+
+
+class RunConfig(BaseModel):
+    """Everything `fedpcs run` needs; an empty file is a run on the embedded digits."""
+
+    model_config = _STRICT
+    name: str = Field("run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    seeds: list[int] = Field([0], min_length=1)
+    rounds: int = Field(30, ge=2, le=100_000)
+    evaluate_every: int = Field(1, ge=1)
+    checkpoint_every: int = Field(1, ge=1)
+    tensorboard: bool = False
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
+    game: RunGameConfig = RunGameConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    engine: EngineConfig = EngineConfig()
+    presence: list[Presence] = []
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> RunConfig:
+        if any(seed < 0 for seed in self.seeds) or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must be distinct whole numbers of at least 0, got {self.seeds}")
+        if len(set(self.sampling.samplers)) < len(self.sampling.samplers):
+            raise ValueError(f"sampling.samplers must be distinct, got {self.sampling.samplers}")
+        if strangers := [one.client for one in self.presence if one.client >= self.data.num_clients]:
+            raise ValueError(f"presence names client {strangers[0]}; clients are 0…{self.data.num_clients - 1}")
+        if self.privacy.mode == "none" and self.privacy.limit_epsilon is not None:
+            raise ValueError("privacy.limit_epsilon limits what is spent, and mode 'none' spends nothing; drop one")
+        return self
+
+
+def preset_names() -> list[str]:
+    """Return the presets that come with fedpcs."""
+    folder = resources.files("fedpcs.experiments") / "presets"
+    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
+
+
+def load_run_config(source: str | None, overrides: list[str] | None = None) -> RunConfig:
+    """Read a run's TOML file or preset, and change single keys.
+
+    Args:
+        source: A path, or the name of a preset; None: the preset `default`.
+        overrides: Such as "training.learning_rate=0.2"; what is right of the = is read as TOML, or else as a word.
+
+    Raises:
+        InvalidInput: No such file, not TOML, an unknown key, or a value that is not allowed.
+
+    Example:
+        >>> load_run_config(None, ["rounds=3"]).rounds
+        3
+    """
+    where, text = _text_of("default" if source is None else source)
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{where}: cannot be read as TOML: {error}.") from None
+    for override in overrides or []:
+        _set(values, override)
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(f"{where}: {_first_problem(error)}") from None
+
+
+def as_toml(config: RunConfig) -> str:
+    """Return a configuration as TOML, every key written out."""
+    return _toml(config.model_dump(exclude_none=True))
+
+
+def _text_of(source: str) -> tuple[str, str]:
+    if source in preset_names():
+        return f"preset {source}", (resources.files("fedpcs.experiments") / "presets" / f"{source}.toml").read_text(
+            encoding="utf-8"
+        )
+    try:
+        return source, Path(source).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InvalidInput(
+            f"{source}: no such file or preset. Presets are {', '.join(preset_names())}; see `fedpcs run --help`."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{source}: cannot be read: {error}.") from None
+
+
+def _set(values: dict[str, Any], override: str) -> None:
+    key, sign, text = override.partition("=")
+    if not sign or not key.strip():
+        raise InvalidInput(f"--set {override!r} must be KEY=VALUE, such as training.learning_rate=0.2.")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    *path, last = key.strip().split(".")
+    table = values
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise InvalidInput(f"--set {override!r}: {part} is not a table.")
+    table[last] = value
+
+
+def _toml(table: dict[str, Any], prefix: str = "") -> str:
+    lines = [f"{name} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
+    text = "\n".join(lines) + "\n" if lines else ""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            text += f"\n[{prefix}{_key(name)}]\n" + _toml(value, f"{prefix}{_key(name)}.")
+    return text
+
+
+def _key(name: str) -> str:
+    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Put pydantic's first complaint into one line with the key, the value and what is allowed."""
+    first: Any = next((detail for detail in error.errors() if detail["type"] == "extra_forbidden"), error.errors()[0])
+    key = ".".join(str(part) for part in first["loc"] if not _is_label(part))
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}'. Keys there: {', '.join(sorted(_known(first['loc'][:-1])))}."
+    if first["type"] == "value_error":
+        return f"{first['ctx']['error']!s}."
+    wanted = first["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
+    return f"{key} must be {wanted.replace('a valid ', 'a ')}, got {first['input']!r}."
+
+
+def _known(path: tuple[Any, ...]) -> list[str]:
+    model: type[BaseModel] = RunConfig
+    for part in path:
+        kind = model.model_fields[part].annotation if part in model.model_fields else Presence
+        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Presence
+    return list(model.model_fields)
+
+
+def _is_label(part: object) -> bool:
+    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(("list[", "literal[")))

@@ -1,0 +1,180 @@
+"""A run on disk: what was asked for, what it ran on, its arms, its report, and its result written last.
+
+config.toml   manifest.json   lock   arms/SAMPLER-seedN/…   report.html   result.json
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import fedpcs
+from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.experiments.arm_store import ArmStore
+from fedpcs.experiments.files import disk_errors, read_json, write_json, write_whole
+from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
+
+# What must be the same for a resumed run to equal one that never stopped.
+_MUST_MATCH = ("config", "data", "code", "fedpcs", "torch", "numpy")
+
+
+@dataclass(frozen=True)
+class RunStore:
+    """The folder of one run."""
+
+    folder: Path
+
+    @property
+    def report(self) -> Path:
+        """`report.html`."""
+        return self.folder / "report.html"
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the run came to; None while it is not done."""
+        path = self.folder / "result.json"
+        found: dict[str, Any] | None = read_json(path) if path.exists() else None
+        return found
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the run was started with."""
+        found: dict[str, Any] = read_json(self.folder / "manifest.json")
+        return found
+
+    def arm(self, sampler: str, seed: int) -> ArmStore:
+        """Return the store of one sampler and seed."""
+        return ArmStore(self.folder / "arms" / f"{sampler.replace(':', '.')}-seed{seed}")
+
+    def config(self) -> RunConfig:
+        """Read the run's configuration."""
+        return load_run_config(str(self.folder / "config.toml"))
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result: the run is done."""
+        write_json(self.folder / "result.json", result)
+
+
+def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> RunStore:
+    """Start a run's folder: configuration and manifest.
+
+    Raises:
+        InvalidInput: There is a run already, or something else.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
+    if folder.is_dir() and any(item.name != "lock" for item in folder.iterdir()):
+        raise InvalidInput(
+            f"{folder}: is not empty. Go on with a run by `fedpcs resume {folder}`, or give another --out."
+        )
+    store = RunStore(folder)
+    write_whole(folder / "config.toml", as_toml(config).encode())
+    write_json(folder / "manifest.json", manifest)
+    return store
+
+
+def open_run(folder: Path) -> RunStore:
+    """Open a run that was started before.
+
+    Raises:
+        InvalidInput: There is none.
+    """
+    if not (folder / "config.toml").is_file():
+        raise InvalidInput(f"{folder}: no run there (config.toml is missing). Give the folder `fedpcs run` printed.")
+    if not (folder / "manifest.json").is_file():
+        raise CorruptFile(f"{folder}: manifest.json is missing; the run had not begun. Start it again.")
+    return RunStore(folder)
+
+
+def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None, note: str = "") -> dict[str, Any]:
+    """Return what identifies a run: what it computes, from what, with which code."""
+    return {
+        "config": config.model_dump(mode="json"),
+        "data": data,
+        "data_dir": None if data_dir is None else str(data_dir.resolve()),
+        "code": code_digest(),
+        "fedpcs": version("fedpcs"),
+        "torch": version("torch"),
+        "numpy": version("numpy"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "forced": [],
+        "note": note,
+    }
+
+
+def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
+    """Refuse to go on with a run under another configuration, code or data than it began with.
+
+    Raises:
+        InvalidInput: Something differs; says what. With `force` it is written to the manifest instead.
+    """
+    before = store.manifest
+    differences = [line for name in _MUST_MATCH for line in _differences(name, before.get(name), now[name])]
+    if not differences:
+        return
+    if not force:
+        raise InvalidInput(
+            f"{store.folder}: cannot be resumed as it was begun: {'; '.join(differences)}. Put things back, or go on "
+            "all the same with --force: the result will not be that of one run, and the manifest will say so."
+        )
+    forced = [*before.get("forced", []), {"at": now["started"], "differences": differences}]
+    write_json(store.folder / "manifest.json", {**now, "started": before.get("started"), "forced": forced})
+
+
+def code_digest() -> str:
+    """Return the SHA-256 of fedpcs's own source files: what "the same code" means."""
+    root = Path(fedpcs.__file__).parent
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder: one process at a time. The system lets go when the process ends, however it ends.
+
+    Raises:
+        InvalidInput: Another process has it.
+    """
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise InvalidInput(
+                f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _differences(name: str, before: Any, now: Any) -> list[str]:
+    if before == now:
+        return []
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = dict.fromkeys([*before, *now])
+        return [line for key in keys for line in _differences(f"{name}.{key}", before.get(key), now.get(key))]
+    return [f"{name} was {_short(before)}, is {_short(now)}"]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:16] + "…" + text[-8:]

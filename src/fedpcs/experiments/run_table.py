@@ -1,0 +1,73 @@
+"""The short table at the end of a run, and where runs are kept."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from fedpcs.experiments.figure_style import amount, percent
+from fedpcs.experiments.run_store import RunStore
+
+_RUNS = Path("fedpcs-runs")
+
+
+def new_folder(name: str) -> Path:
+    """Return the first of fedpcs-runs/NAME, NAME-2, NAME-3, … that is not taken."""
+    folder, number = _RUNS / name, 1
+    while folder.exists():
+        number += 1
+        folder = _RUNS / f"{name}-{number}"
+    return folder
+
+
+def print_run(store: RunStore, *, as_json: bool) -> None:
+    """Print what a run came to: a table, or one JSON object."""
+    result = store.result or {"arms": []}
+    if as_json:
+        print(json.dumps({"folder": str(store.folder), **result}))
+        return
+    console = Console()
+    console.print(_table(result["arms"]))
+    console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
+
+
+def _table(arms: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability"):
+        table.add_column(name, justify="left" if name == "sampler" else "right")
+    for sampler in dict.fromkeys(arm["sampler"] for arm in arms):
+        mine = [arm for arm in arms if arm["sampler"] == sampler]
+        gains = [arm["game"]["exploitability"] for arm in mine if arm["game"]["exploitability"] is not None]
+        table.add_row(
+            sampler,
+            mean_and_spread([arm["accuracy"] for arm in mine]),
+            _three(mine, "rho"),
+            _three(mine, "epsilon"),
+            amount(statistics.fmean(arm["paid"] for arm in mine)),
+            percent(max(gains)) if gains else "not played",
+        )
+    return table
+
+
+def mean_and_spread(shares: list[float]) -> str:
+    r"""Return a mean over seeds with its standard deviation, in per cent.
+
+    Example:
+        >>> mean_and_spread([0.8, 0.9]), mean_and_spread([0.5])
+        ('85.0 ± 7.1\xa0%', '50.0\xa0%')
+    """
+    middle = 100.0 * statistics.fmean(shares)
+    if len(shares) == 1:
+        return f"{middle:.1f}\N{NO-BREAK SPACE}%"
+    return f"{middle:.1f} ± {100.0 * statistics.stdev(shares):.1f}\N{NO-BREAK SPACE}%"
+
+
+def _three(arms: list[dict[str, Any]], unit: str) -> str:
+    spent = [arm["spent"][unit] for arm in arms]
+    found = [statistics.fmean(one[name] for one in spent) for name in ("minimum", "median", "maximum")]
+    return " / ".join(f"{value:.3g}" for value in found)

@@ -1,0 +1,138 @@
+"""From the game to a schedule: what each client will spend in each round if drawn, and what it is owed for it.
+
+The game is played in units of its own (`budget_unit` zCDP each), because a client's dislike of spending is a matter of
+scale: the default bounds [0.01, 12] with a unit of 0.01 stand for budgets of 0.0001 to 0.12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from fedpcs._validate import FloatArray
+from fedpcs.experiments.run_config import RunConfig
+from fedpcs.game import equilibrium
+from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.population import Population, individuals, uniform
+from fedpcs.game.rules import Selection, cohort_from_ratio, make_game
+from fedpcs.sampling import Sampler
+
+Standing = Literal["converged", "not-played"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What was announced, and what clients will do about it.
+
+    Attributes:
+        reward: (rounds,) R_t for one unit of budget.
+        budget: (rounds, clients) ρ.
+        pay: (rounds, clients) what a drawn client is owed.
+        announced_mean: (rounds,) φ(t) as ρ.
+        standing: Whether budgets are a certified equilibrium, or nobody plays: nothing depends on budgets.
+        exploitability: Mean gain by deviating over mean utility; None where nobody plays.
+        settled_by: How the mean field came to rest; empty where nobody plays.
+    """
+
+    reward: FloatArray
+    budget: FloatArray
+    pay: FloatArray
+    announced_mean: FloatArray
+    standing: Standing
+    exploitability: float | None
+    settled_by: str
+
+
+def selection_of(sampler: Sampler) -> Selection:
+    """Return how a sampler treats budgets, which is what clients respond to."""
+    return "budget-aware" if "budget" in sampler.reads else "budget-blind"
+
+
+def is_played(config: RunConfig, sampler: Sampler) -> bool:
+    """Say whether budgets matter at all: they set the draw, the noise, or both."""
+    return config.privacy.mode != "none" or selection_of(sampler) == "budget-aware"
+
+
+def make_schedule(config: RunConfig, sampler: Sampler) -> Schedule:
+    """Solve the game a sampler's clients face, and let them behave as configured.
+
+    Raises:
+        NotConverged: No equilibrium was found to the tolerance asked for.
+    """
+    num_clients, rounds = config.data.num_clients, config.rounds
+    if not is_played(config, sampler):
+        nothing = np.zeros(rounds)
+        each = np.ones((rounds, num_clients))
+        return Schedule(nothing, each, 0.0 * each, 1.0 + nothing, "not-played", None, "")
+    bounds = (float(config.game.budget_bounds[0]), float(config.game.budget_bounds[1]))
+    crowd = uniform(num_clients, config.game.population_seed, bounds)
+    found = solve_for(config, sampler, crowd, rounds)
+    return scheduled(config, found)
+
+
+def solve_for(config: RunConfig, sampler: Sampler, crowd: Population, rounds: int) -> Equilibrium:
+    """Solve the game over `rounds` rounds for a population."""
+    game = make_game(
+        crowd,
+        last_round=rounds - 1,
+        cohort_size=cohort_from_ratio(float(config.sampling.sampling_ratio), crowd.num_clients),
+        budget_bounds=(float(config.game.budget_bounds[0]), float(config.game.budget_bounds[1])),
+        accuracy_priority=float(config.game.accuracy_priority),
+        accuracy_scale=float(config.game.accuracy_scale),
+        reward_max=float(config.game.reward_max),
+        selection=selection_of(sampler),
+    )
+    return equilibrium.solve(game, config.game.reward, tolerance=float(config.game.tolerance))
+
+
+def scheduled(config: RunConfig, found: Equilibrium) -> Schedule:
+    """Return the schedule clients follow under an equilibrium's announcement, behaving as configured."""
+    budget = found.profile.budget
+    if config.game.behaviour == "static":
+        budget = np.broadcast_to(found.game.population.initial_budget, budget.shape)
+    elif config.game.behaviour == "selfish":
+        budget = np.full(budget.shape, float(config.game.budget_bounds[0]))
+    unit = float(config.game.budget_unit)
+    return Schedule(
+        reward=found.reward.path,
+        budget=unit * budget,
+        pay=budget * found.reward.path[:, np.newaxis],
+        announced_mean=unit * found.profile.mean_budget,
+        standing="converged",
+        exploitability=float(found.certificate.relative),
+        settled_by=found.settled_by,
+    )
+
+
+def replanned(
+    config: RunConfig,
+    sampler: Sampler,
+    before: Schedule,
+    now: int,
+    is_present: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+) -> Schedule:
+    """Return the schedule with the rounds from `now` on solved anew for the clients that are still there.
+
+    Everyone starts from the budget it had come to; clients that are away keep theirs, and are owed nothing for it.
+
+    Raises:
+        NotConverged: No equilibrium was found; the caller decides whether the one before still stands.
+    """
+    rounds = config.rounds - now
+    unit = float(config.game.budget_unit)
+    aversion = uniform(
+        config.data.num_clients,
+        config.game.population_seed,
+        (float(config.game.budget_bounds[0]), float(config.game.budget_bounds[1])),
+    ).privacy_aversion
+    crowd = individuals(aversion[is_present], before.budget[now, is_present] / unit)
+    fresh = scheduled(config, solve_for(config, sampler, crowd, rounds))
+    reward, mean = before.reward.copy(), before.announced_mean.copy()
+    budget, pay = before.budget.copy(), before.pay.copy()
+    reward[now:], mean[now:] = fresh.reward, fresh.announced_mean
+    budget[now:, is_present], pay[now:, is_present] = fresh.budget, fresh.pay
+    return replace(
+        fresh, reward=reward, announced_mean=mean, budget=budget, pay=pay, exploitability=fresh.exploitability
+    )

@@ -1,0 +1,1 @@
+"""Learning with torch: data, models, local training and aggregation."""

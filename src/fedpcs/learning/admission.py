@@ -1,0 +1,186 @@
+"""Admission: what must hold of a report before it may touch the model. Nothing a client says is believed.
+
+A report is matched to its task by run, round, client and nonce; its layout to the model's, key by key; its size and
+budget to what the server has on record. Then the numbers: all finite, mostly normal, and no longer than an honest
+update can be. A refused report leaves no trace but its reason.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from fedpcs import _validate
+from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.layout import Layout, as_tensor
+from fedpcs.learning.noise_plan import largest_norm
+from fedpcs.learning.protocol import ClientReport, Task
+
+RefusalKind = Literal["stale", "stranger", "duplicate", "layout", "size", "contract", "numbers", "norm"]
+# An update of which more than this share is denormal is no result of training; arithmetic on it crawls.
+_MOST_DENORMAL = 0.5
+_SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A report that was not admitted.
+
+    Attributes:
+        round_index: The round it was received in.
+        client: Whom it claims to be from.
+        kind: Which check it failed.
+        reason: What was expected and what came.
+    """
+
+    round_index: int
+    client: int
+    kind: RefusalKind
+    reason: str
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A report that passed, and the norm that was taken on the way."""
+
+    report: ClientReport
+    norm: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the server knows of the report it waits for.
+
+    Attributes:
+        task: What was asked.
+        num_samples: |D_i| on record.
+        layout: The model's.
+        plan: How clients train.
+    """
+
+    task: Task
+    num_samples: int
+    layout: Layout
+    plan: ClientPlan
+
+
+def admit(report: ClientReport, expected: Expected) -> Admitted | Refusal:
+    """Return the report with its norm, or the first reason to refuse it."""
+    for kind, check in _CHECKS:
+        if reason := check(report, expected):
+            return Refusal(expected.task.round_index, expected.task.client, kind, reason)
+    norm, reason = _norm(report, expected)
+    if reason:
+        kind = "norm" if math.isfinite(norm) else "numbers"
+        return Refusal(expected.task.round_index, expected.task.client, kind, reason)
+    return Admitted(report, norm)
+
+
+def _wrong_match(report: ClientReport, expected: Expected) -> str:
+    task = expected.task
+    for name in ("run", "round_index", "client", "nonce"):
+        got, wanted = getattr(report, name), getattr(task, name)
+        if type(got) is not type(wanted) or got != wanted:
+            shown = "another task's" if name == "nonce" else f"{got!r}, expected {wanted!r}"
+            return f"{name} is {shown}: it answers something else."
+    return ""
+
+
+def _wrong_layout(report: ClientReport, expected: Expected) -> str:
+    if not isinstance(report.layout, Layout) or not isinstance(report.values, np.ndarray):
+        return f"update must be a flat array with a layout, got {type(report.values).__name__}."
+    wanted = dict(zip(expected.layout.names, expected.layout.shapes, strict=True))
+    names, shapes = report.layout.names, report.layout.shapes
+    if len(names) != len(shapes) or len(set(names)) != len(names):
+        return f"layout must name each parameter once with its shape, got {len(names)} names, {len(shapes)} shapes."
+    if missing := [name for name in wanted if name not in names]:
+        return f"key {missing[0]!r} is missing, expected shape {wanted[missing[0]]}."
+    if extra := [name for name in names if name not in wanted]:
+        return f"key {str(extra[0])[:80]!r} is not the model's, expected {len(wanted)} keys."
+    for name, shape in zip(names, shapes, strict=True):
+        if tuple(shape) != wanted[name]:
+            return f"key {name!r} has shape {tuple(shape)}, expected {wanted[name]}."
+    if names != expected.layout.names:
+        return f"keys are in another order: {names[0]!r} first, expected {expected.layout.names[0]!r}."
+    if report.values.dtype != np.float32:
+        return f"values are {report.values.dtype}, expected float32."
+    if report.values.shape != (expected.layout.num_parameters,) or not report.values.flags.c_contiguous:
+        return f"values have shape {report.values.shape}, expected ({expected.layout.num_parameters},) without gaps."
+    return ""
+
+
+def _wrong_size(report: ClientReport, expected: Expected) -> str:
+    got: Any = report.num_samples
+    if type(got) is not int or got != expected.num_samples:
+        return f"num_samples is {got!r}, on record are {expected.num_samples}."
+    if set(report.measures) != set(expected.task.measures) & set(report.measures):
+        return f"measures are {sorted(report.measures)}, asked for {sorted(expected.task.measures)}."
+    for name, value in report.measures.items():
+        if not (type(value) is float and math.isfinite(value)):
+            return f"measure {name!r} is {value!r}, expected a finite number."
+    return ""
+
+
+def _wrong_contract(report: ClientReport, expected: Expected) -> str:
+    got, wanted = report.budget, expected.task.budget
+    if type(got) is not type(wanted) or got != wanted:
+        return f"budget is {got}, contracted was {wanted}."
+    return ""
+
+
+_CHECKS: tuple[tuple[RefusalKind, Any], ...] = (
+    ("stale", _wrong_match),
+    ("layout", _wrong_layout),
+    ("size", _wrong_size),
+    ("contract", _wrong_contract),
+)
+
+
+def _norm(report: ClientReport, expected: Expected) -> tuple[float, str]:
+    """Return the update's norm, and what is wrong with its numbers if anything is."""
+    values = as_tensor(report.values)
+    # In float64 the squares of finite float32 numbers cannot overflow: the norm is finite if and only if they all are.
+    norm = float(torch.linalg.vector_norm(values, dtype=torch.float64))
+    if not math.isfinite(norm):
+        index = int(np.flatnonzero(~np.isfinite(report.values))[0])
+        return norm, f"values[{index}] ({_key_of(expected.layout, index)}) is {report.values[index]}, expected finite."
+    if _is_denormal_storm(values):
+        return math.inf, f"more than {_MOST_DENORMAL:.0%} of the numbers are denormal."
+    budget = 0.0 if expected.task.budget is None else float(expected.task.budget)
+    limit = largest_norm(expected.plan, budget, expected.num_samples, expected.layout.num_parameters)
+    if not norm <= limit:
+        return norm, f"norm is {norm:.4g}, an honest update has at most {limit:.4g}."
+    return norm, ""
+
+
+def _is_denormal_storm(values: torch.Tensor) -> bool:
+    num_small = int(torch.count_nonzero(values.abs() < _SMALLEST_NORMAL))
+    if num_small == 0:
+        return False
+    num_nonzero = int(torch.count_nonzero(values))
+    num_denormal = num_small - (values.numel() - num_nonzero)
+    return num_denormal > _MOST_DENORMAL * num_nonzero
+
+
+def _key_of(layout: Layout, index: int) -> str:
+    start = 0
+    for name, shape in zip(layout.names, layout.shapes, strict=True):
+        start += math.prod(shape)
+        if index < start:
+            return name
+    return "?"
+
+
+def outliers(norms: np.ndarray[tuple[int, ...], np.dtype[np.float64]], factor: float) -> list[int]:
+    """Return the positions of norms beyond `factor` times their median: the rule where nothing is clipped.
+
+    Example:
+        >>> outliers(np.array([1.0, 1.2, 0.9, 50.0]), 10.0)
+        [3]
+    """
+    limit = _validate.number("factor", factor, low=1.0) * float(np.median(norms)) if norms.size else 0.0
+    return [int(index) for index in np.flatnonzero(norms > limit)] if limit > 0.0 else []

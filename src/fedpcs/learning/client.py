@@ -1,0 +1,219 @@
+"""The client's side of a round: train on one's own records, clip, perturb, report.
+
+A client sees its own data, the model and the task it was sent. Nothing here knows of other clients, and nothing leaves
+but what `answer` returns, which the server has charged to the client's budget before it sent the task.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fedpcs import _random, _validate
+from fedpcs.errors import InvalidInput
+from fedpcs.learning.client_data import ClientData, Records
+from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, write_update
+from fedpcs.learning.local import TrainedLocally, in_best_format, local_sgd, losses
+from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.clipping import ClippedUpdate, clip_update
+from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
+from fedpcs.privacy.noise import NAMES, NoiseSource, noise_source
+from fedpcs.privacy.per_sample import PerSampleGradient, per_sample_gradient
+from fedpcs.privacy.private_training import LocalPlan, train_by_record
+
+Mode = Literal["none", "paper", "client", "record"]
+MODES: tuple[Mode, ...] = ("none", "paper", "client", "record")
+Question = Literal["loss", "update_norm"]
+
+
+@dataclass(frozen=True)
+class ClientPlan:
+    """How every client trains and protects itself; announced before the first round.
+
+    Attributes:
+        seed: Of batches, and of the noise if it is `fast`.
+        mode: `none`, `paper`, `client` or `record`; see docs/guarantees.md.
+        learning_rate: Step size.
+        batch_size: b; None: all records at once.
+        local_epochs: E.
+        clip_norm: W of the update, or C of a record's gradient in mode `record`.
+        noise: `fast` (seeded, for simulation), `secure` or `exact`.
+        device: Where training runs.
+    """
+
+    seed: int = 0
+    mode: Mode = "none"
+    learning_rate: float = 0.1
+    batch_size: int | None = 32
+    local_epochs: int = 1
+    clip_norm: float = 1.0
+    noise: str = "fast"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        _validate.integer("seed", self.seed, low=0)
+        _validate.choice("mode", self.mode, MODES)
+        _validate.positive("learning_rate", self.learning_rate)
+        if self.batch_size is not None:
+            _validate.integer("batch_size", self.batch_size, low=1, remedy="Leave it out to use all records at once.")
+        _validate.integer("local_epochs", self.local_epochs, low=1)
+        _validate.positive("clip_norm", self.clip_norm, remedy="Set it near the median norm of what is clipped.")
+        _validate.choice("noise", self.noise, NAMES)
+
+    @property
+    def is_perturbed(self) -> bool:
+        """Whether releases carry noise and cost budget."""
+        return self.mode != "none"
+
+
+class ClientSide:
+    """All clients that one process plays, one at a time: their data, and one model they train in turn."""
+
+    def __init__(self, plan: ClientPlan, model: nn.Module, data: ClientData) -> None:
+        self.plan = plan
+        self.data = data
+        self.layout: Layout = layout_of(model)
+        self._model = copy.deepcopy(model).to(plan.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._gradient: PerSampleGradient | None = None
+
+    def answer(self, task: Task, parameters: Tensor, out: Tensor) -> ClientReport:
+        """Train, clip, perturb; write the update to `out`, which becomes the report's values.
+
+        Args:
+            task: What to do.
+            parameters: (parameters,) float32, the model as announced.
+            out: (parameters,) float32.
+
+        Guarantees:
+            In modes `client` and `record` what is written is ρ-zCDP with ρ the task's budget, if the noise is a
+            guarantee. The same task on the same data gives the same bits, if the noise is `fast`.
+        """
+        records = self._records(task.client)
+        with _seeded(self.plan.seed, task):
+            measures = self._measures_before(task, parameters, records)
+            if self.plan.mode == "record":
+                self._train_by_record(task, parameters, records, out)
+            else:
+                trained = self._train(task, parameters, records, out)
+                if trained.gradient_variance is not None:
+                    measures["gradient_variance"] = trained.gradient_variance
+                if self.plan.is_perturbed:
+                    self._perturb(task, len(records[1]), out)
+        return ClientReport(
+            task.run,
+            task.round_index,
+            task.client,
+            task.nonce,
+            task.budget,
+            len(records[1]),
+            self.layout,
+            out.numpy(),
+            measures,
+        )
+
+    def ask(self, question: Question, task: Task, parameters: Tensor) -> float:
+        """Answer a question a sampler asks before it draws. Private, and charged to nobody: reports say so."""
+        records = self._records(task.client)
+        if question == "loss":
+            load_parameters(self._model, parameters)
+            return float(losses(self._model, records).double().mean())
+        out = torch.empty_like(parameters)
+        with _seeded(self.plan.seed, task):
+            self._train(task, parameters, records, out)
+        norm = float(out.double().norm())
+        return min(norm, self.plan.clip_norm) if self.plan.mode in ("paper", "client") else norm
+
+    def score(self, start: int, end: int, parameters: Tensor) -> tuple[int, float]:
+        """Return how many of the test records start…end − 1 the model gets right, and the sum of their losses."""
+        load_parameters(self._model, parameters)
+        inputs, targets = (part.to(self.plan.device) for part in self.data.tests(start, end))
+        self._model.eval()
+        with torch.no_grad():
+            scores = self._model(in_best_format(inputs))
+            loss = functional.cross_entropy(scores, targets, reduction="none").double().sum()
+        return int((scores.argmax(1) == targets).sum()), float(loss)
+
+    def _records(self, client: int) -> Records:
+        inputs, targets = self.data.records(client)
+        return inputs.to(self.plan.device), targets.to(self.plan.device)
+
+    def _measures_before(self, task: Task, parameters: Tensor, records: Records) -> dict[str, float]:
+        if not {"loss", "loss_energy"} & set(task.measures):
+            return {}
+        load_parameters(self._model, parameters)
+        found = losses(self._model, records).double()
+        both = {"loss": float(found.mean()), "loss_energy": float(found.square().mean())}
+        return {name: value for name, value in both.items() if name in task.measures}
+
+    def _train(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> TrainedLocally:
+        load_parameters(self._model, parameters)
+        trained = local_sgd(
+            self._model,
+            records,
+            learning_rate=self.plan.learning_rate,
+            batch_size=self.plan.batch_size,
+            num_epochs=self.plan.local_epochs,
+            order=_random.generator(self.plan.seed, "batches", task.round_index, task.client),
+            wants_variance="gradient_variance" in task.measures,
+        )
+        write_update(parameters, self._model, out)
+        return trained
+
+    def _perturb(self, task: Task, num_samples: int, out: Tensor) -> None:
+        clipped = clip_update([out.numpy()], self.plan.clip_norm)
+        _write(out, _released(self.plan.mode, clipped, _budget(task), num_samples, self._noise(task)))
+
+    def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> None:
+        load_parameters(self._model, parameters)
+        if self._gradient is None:
+            self._gradient = per_sample_gradient(self._model, functional.cross_entropy, *records)
+        update = train_by_record(
+            self._gradient,
+            records,
+            plan=LocalPlan(self.plan.clip_norm, self.plan.learning_rate, self.plan.batch_size),
+            mechanism=RecordMechanism(_budget(task), self.plan.local_epochs),
+            source=self._noise(task),
+            order=_random.generator(self.plan.seed, "batches", task.round_index, task.client),
+        )
+        _write(out, update.value)
+
+    def _noise(self, task: Task) -> NoiseSource:
+        seed = self.plan.seed if self.plan.noise == "fast" else None
+        return noise_source(self.plan.noise, seed=seed, round_index=task.round_index, client=task.client)
+
+
+def _released(
+    mode: Mode, clipped: ClippedUpdate, budget: Rho, num_samples: int, source: NoiseSource
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    if mode == "paper":
+        return PaperMechanism(budget, num_samples).release(clipped, source).value
+    return ClientMechanism(budget).release(clipped, source).value
+
+
+def _write(out: Tensor, value: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
+    target: Values = out.numpy()
+    np.copyto(target, value, casting="same_kind")
+
+
+def _budget(task: Task) -> Rho:
+    if task.budget is None:
+        raise InvalidInput(f"task of client {task.client} must name a budget, got none. Noise is matched to it.")
+    return task.budget
+
+
+@contextmanager
+def _seeded(seed: int, task: Task) -> Iterator[None]:
+    """Let layers that draw for themselves, such as dropout, depend on (seed, round, client) alone."""
+    words = _random.generator(seed, "layers", task.round_index, task.client)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(words.integers(2**63)))
+        yield

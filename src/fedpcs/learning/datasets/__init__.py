@@ -1,0 +1,29 @@
+"""Data sets: read from their published files, fetched and checked, or brought along.
+
+`load_dataset` takes a name of `DATASETS` or a function of your own; `make_dataset` takes your arrays. Images stay bytes
+until `normalised` turns a batch into floats.
+"""
+
+from fedpcs.learning.datasets.catalogue import DATASETS, Download, Entry
+from fedpcs.learning.datasets.check import DatasetCheck, FileCheck, Verdict, check_dataset
+from fedpcs.learning.datasets.dataset import Dataset, make_dataset, normalised
+from fedpcs.learning.datasets.fetch import fetch_dataset
+from fedpcs.learning.datasets.load import load_dataset
+from fedpcs.learning.datasets.places import data_folder, is_present
+
+__all__ = [
+    "DATASETS",
+    "Dataset",
+    "DatasetCheck",
+    "Download",
+    "Entry",
+    "FileCheck",
+    "Verdict",
+    "check_dataset",
+    "data_folder",
+    "fetch_dataset",
+    "is_present",
+    "load_dataset",
+    "make_dataset",
+    "normalised",
+]

@@ -1,0 +1,125 @@
+"""What lies in a data set's folder: is it readable, how much of it is there, and is it what was published?"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedpcs.learning.datasets.catalogue import Entry, find_entry
+from fedpcs.learning.datasets.dataset import Dataset
+from fedpcs.learning.datasets.idx import unzipped
+from fedpcs.learning.datasets.load import load_dataset
+from fedpcs.learning.datasets.places import data_folder, present_file
+from fedpcs.learning.datasets.receipt import is_as_fetched
+
+
+class Verdict(enum.StrEnum):
+    """What a check found; each member is the sentence that users read."""
+
+    PUBLISHED = "the published files"
+    SUBSET = "subset of the published set: fewer images, which no published checksum covers"
+    OTHER = "not the published files: as many images or more, and other content"
+    UNVERIFIED = "as many images as published, but no fetch vouches for their content"
+    EMBEDDED = "comes with scikit-learn"
+    OWN = "a data set of your own"
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """One file of a data set.
+
+    Attributes:
+        name: Below the data set's folder.
+        md5: Of its content, unzipped if it is gzipped.
+        is_published: Whether that is the published content.
+    """
+
+    name: str
+    md5: str
+    is_published: bool
+
+
+@dataclass(frozen=True)
+class DatasetCheck:
+    """A data set that could be read, and how it compares with what was published.
+
+    Attributes:
+        name: The data set.
+        folder: Where its files lie; None if it needs none.
+        verdict: How it compares.
+        num_train: Training images here.
+        num_test: Test images here.
+        num_classes: Classes of the published set.
+        checksum: Of the data set in memory, as in `Dataset`.
+        files: The files a checksum is published for, those that are here.
+    """
+
+    name: str
+    folder: Path | None
+    verdict: Verdict
+    num_train: int
+    num_test: int
+    num_classes: int
+    checksum: str
+    files: tuple[FileCheck, ...]
+
+
+def check_dataset(name: str, data_dir: Path | None = None) -> DatasetCheck:
+    """Read a data set from its files and compare it with what was published.
+
+    Args:
+        name: A key of `DATASETS`, or `package.module:function`.
+        data_dir: The folder above the data set's own; the environment's FEDPCS_DATA or the user's cache if absent.
+
+    Raises:
+        InvalidInput: There is no such data set, or its files are not there.
+        CorruptFile: A file is damaged.
+
+    Example:
+        >>> found = check_dataset("digits")
+        >>> found.num_train, found.num_test, str(found.verdict)
+        (1437, 360, 'comes with scikit-learn')
+    """
+    dataset = load_dataset(name, data_dir)
+    counts = len(dataset.train_inputs), len(dataset.test_inputs), dataset.num_classes, dataset.checksum
+    if ":" in name:
+        return DatasetCheck(name, None, Verdict.OWN, *counts, ())
+    entry = find_entry(name)
+    if not entry.folder:
+        return DatasetCheck(name, None, Verdict.EMBEDDED, *counts, ())
+    folder = data_folder(data_dir) / entry.folder
+    files = _files(entry, folder)
+    return DatasetCheck(name, folder, _verdict(entry, folder, dataset, files), *counts, files)
+
+
+def _files(entry: Entry, folder: Path) -> tuple[FileCheck, ...]:
+    found = []
+    for name, published in entry.contents.items():
+        if (path := present_file(folder, name)) is not None:
+            md5 = _content_md5(path)
+            found.append(FileCheck(path.name, md5, md5 == published))
+    return tuple(found)
+
+
+def _content_md5(path: Path) -> str:
+    if path.suffix == ".gz":
+        return hashlib.md5(unzipped(path), usedforsecurity=False).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+
+
+def _verdict(entry: Entry, folder: Path, dataset: Dataset, files: tuple[FileCheck, ...]) -> Verdict:
+    is_whole = bool(entry.contents) and len(files) == len(entry.contents) and all(file.is_published for file in files)
+    if is_whole or (not entry.contents and is_as_fetched(folder)):
+        return Verdict.PUBLISHED
+    num_train, num_test = len(dataset.train_inputs), len(dataset.test_inputs)
+    if (
+        num_train <= entry.num_train
+        and num_test <= entry.num_test
+        and num_train + num_test < entry.num_train + entry.num_test
+    ):
+        return Verdict.SUBSET
+    is_alike = (num_train, num_test) == (entry.num_train, entry.num_test)
+    return Verdict.UNVERIFIED if is_alike and not entry.contents else Verdict.OTHER

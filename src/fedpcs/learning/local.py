@@ -1,0 +1,94 @@
+"""Local training without per-sample clipping: plain minibatch SGD on cross-entropy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from fedpcs.privacy.private_training import disjoint_batches
+
+
+@dataclass(frozen=True)
+class TrainedLocally:
+    """What local training says of itself. Private: computed from the records.
+
+    Attributes:
+        num_steps: How many steps were taken.
+        loss: Mean loss over all batches, each at the model it met.
+        gradient_variance: Spread of the minibatch gradients around their mean; None unless asked for.
+    """
+
+    num_steps: int
+    loss: float
+    gradient_variance: float | None
+
+
+def local_sgd(
+    model: nn.Module,
+    data: tuple[Tensor, Tensor],
+    *,
+    learning_rate: float,
+    batch_size: int | None,
+    num_epochs: int,
+    order: np.random.Generator,
+    wants_variance: bool = False,
+) -> TrainedLocally:
+    """Train `model` in place on a client's records: E epochs over disjoint batches, in an order drawn from `order`."""
+    inputs, targets = data
+    trained: list[Tensor] = [value for value in model.parameters() if value.requires_grad]
+    total, num_steps = torch.zeros(()), 0
+    spread = _Spread() if wants_variance else None
+    model.train()
+    for _, records in disjoint_batches(len(inputs), batch_size, num_epochs, order):
+        chosen = torch.from_numpy(records)
+        loss = functional.cross_entropy(model(in_best_format(inputs[chosen])), targets[chosen])
+        gradients = torch.autograd.grad(loss, trained)
+        if spread is not None:
+            spread.add(gradients)
+        with torch.no_grad():
+            torch._foreach_add_(trained, gradients, alpha=-learning_rate)
+        total += loss.detach()
+        num_steps += 1
+    variance = None if spread is None else spread.variance()
+    return TrainedLocally(num_steps, float(total) / num_steps, variance)
+
+
+def losses(model: nn.Module, data: tuple[Tensor, Tensor], batch_size: int = 256) -> Tensor:
+    """Return (records,) the loss of every record at the model as it is."""
+    model.eval()
+    with torch.no_grad():
+        return torch.cat(
+            [
+                functional.cross_entropy(model(in_best_format(inputs)), targets, reduction="none")
+                for inputs, targets in zip(*(torch.split(part, batch_size) for part in data), strict=True)
+            ]
+        )
+
+
+def in_best_format(inputs: Tensor) -> Tensor:
+    """Return images in the memory format in which convolutions are quickest."""
+    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
+
+
+class _Spread:
+    """Running mean and spread of gradients (Welford), over the batches of one local training."""
+
+    def __init__(self) -> None:
+        self._count, self._mean, self._squares = 0, torch.zeros(0), 0.0
+
+    def add(self, gradients: tuple[Tensor, ...]) -> None:
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients]).double()
+        self._count += 1
+        if self._count == 1:
+            self._mean = flat
+            return
+        away = flat - self._mean
+        self._mean = self._mean + away / self._count
+        self._squares += float(away @ (flat - self._mean))
+
+    def variance(self) -> float | None:
+        return self._squares / (self._count - 1) if self._count > 1 else None

@@ -1,0 +1,111 @@
+"""Networks by name, each built from (shape of a record, number of classes) and initialised from a seed alone.
+
+Every network here treats each record by itself: GroupNorm takes the place of BatchNorm everywhere, so that a record's
+gradient can be clipped. Where the papers write ReLU, then max-pool, the pool comes first: the larger of two numbers
+stays the larger after ReLU, so function and gradient are the same, and ReLU has fewer numbers to visit.
+
+References:
+    B. McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017.
+    K. Simonyan, A. Zisserman, Very Deep Convolutional Networks, arXiv 1409.1556.
+    K. He et al., Deep Residual Learning for Image Recognition, arXiv 1512.03385.
+    Y. Wu, K. He, Group Normalization, arXiv 1803.08494.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from fedpcs import _random
+from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.learning.models.convolutional import cnn_cifar, cnn_cinic, cnn_fashion, tanh_cnn
+from fedpcs.learning.models.dense import linear, small_mlp
+from fedpcs.learning.models.imagenet import load_imagenet_weights
+from fedpcs.learning.models.norms import without_batch_norm
+from fedpcs.learning.models.resnet import resnet_18
+from fedpcs.learning.models.shapes import check_shape
+from fedpcs.learning.models.vgg import vgg_11, vgg_16
+
+__all__ = ["MODELS", "Builder", "load_imagenet_weights", "make_model", "without_batch_norm"]
+
+Builder = Callable[[tuple[int, ...], int], nn.Module]
+
+MODELS: dict[str, Builder] = {
+    "cnn-fashion": cnn_fashion,
+    "cnn-cifar": cnn_cifar,
+    "cnn-cinic": cnn_cinic,
+    "vgg-11": vgg_11,
+    "vgg-16": vgg_16,
+    "resnet-18": resnet_18,
+    "tanh-cnn": tanh_cnn,
+    "linear": linear,
+    "small-mlp": small_mlp,
+}
+
+
+def make_model(name: str, input_shape: tuple[int, ...], num_classes: int, *, seed: int) -> nn.Module:
+    """Return a freshly initialised network, on the CPU.
+
+    Args:
+        name: One of `MODELS`, or your own as "package.module:function"; the function is called with the next two.
+        input_shape: Shape of one record, such as (channels, height, width).
+        num_classes: Number of classes, two or more.
+        seed: The run's seed, zero or above.
+
+    Raises:
+        InvalidInput: The name is unknown, or the network cannot take records of this shape.
+
+    Guarantees:
+        The weights depend on the arguments alone, bit for bit, and torch's global generator is left as it was.
+
+    Example:
+        >>> model = make_model("tanh-cnn", (1, 28, 28), 10, seed=0)
+        >>> sum(parameter.numel() for parameter in model.parameters())
+        26010
+    """
+    shape, num_classes = check_shape(input_shape, num_classes)
+    start = int(_random.generator(seed, "model").integers(2**63))
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        builder = _builder(name)  # inside, because importing someone's module may draw too
+        torch.default_generator.manual_seed(start)
+        model = _built(builder, name, shape, num_classes)
+    if not isinstance(model, nn.Module):
+        raise InvalidInput(f"model {name!r} must return a torch.nn.Module, got {type(model).__name__}. Return one.")
+    return model
+
+
+def _builder(name: str) -> Builder:
+    if not isinstance(name, str) or (name not in MODELS and not all(name.partition(":"))):
+        known = ", ".join(map(repr, MODELS))
+        raise InvalidInput(f"model must be one of {known}, or 'package.module:function', got {name!r}.")
+    if name in MODELS:
+        return MODELS[name]
+    module_name, _, function_name = name.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), function_name, None)
+    except Exception as error:  # a user's module may fail in any way
+        raise InvalidInput(
+            f"model {name!r} cannot be imported: {error}. Install the package, or put its folder on PYTHONPATH."
+        ) from error
+    if not callable(found):
+        raise InvalidInput(
+            f"model {name!r} must name a function of (input_shape, num_classes), but {module_name} has no function "
+            f"{function_name!r}. Check the name after the colon."
+        )
+    builder: Builder = found
+    return builder
+
+
+def _built(builder: Builder, name: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    try:
+        return builder(shape, num_classes)
+    except FedpcsError:
+        raise
+    except Exception as error:  # so may a user's function
+        raise InvalidInput(
+            f"model {name!r} could not be built for records of shape {shape} and {num_classes} classes: {error}. "
+            "A function of your own is called with these two, in this order."
+        ) from error

@@ -1,0 +1,411 @@
+"""The server's side of a round: draw from the budgets announced, admit what comes back, aggregate, pay.
+
+Each function takes what the server knows and returns what it knows next; nothing is kept anywhere else, and no client's
+data are in reach. `open_round` ends with tasks, an engine carries them out, `close_round` begins with what was
+admitted.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedpcs import _random
+from fedpcs._validate import FloatArray
+from fedpcs.errors import BudgetExhausted
+from fedpcs.learning.admission import Admitted, Refusal, outliers
+from fedpcs.learning.aggregate import step, weighted_sum
+from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.layout import Layout, Values
+from fedpcs.learning.noise_plan import noise_variance
+from fedpcs.learning.protocol import MEASURES, ClientFailure, Task
+from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
+from fedpcs.sampling import (
+    Draw,
+    Sampler,
+    Tally,
+    View,
+    arrived,
+    draw,
+    estimate_drift,
+    make_feedback,
+    make_view,
+    remember,
+    start,
+    start_tally,
+    survival_rate,
+    weigh,
+)
+from fedpcs.sampling import count as count_round
+from fedpcs.sampling.feedback import Feedback
+
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+# (question, clients) → one answer for each, by asking them.
+Ask = Callable[[str, IntArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class ServerPlan:
+    """How the server runs a federation; fixed before the first round.
+
+    Attributes:
+        run: Name of the run, in every task and every line of the ledger.
+        seed: Of the draws.
+        client: How clients train, as announced to them.
+        layout: The model's.
+        num_samples: (clients,) |D_i| on record.
+        sampler: Who is drawn.
+        rule: How updates are weighed; `default`: Hájek, or the sampler's own where it has no inclusion probabilities.
+        cohort_size: (rounds,) K_t.
+        budget: (rounds, clients) ρ each client has agreed to spend if drawn.
+        pay: (rounds, clients) what it is owed for that.
+        limit: Most ρ any client may spend in this run; None: no limit.
+        momentum: Of the server's step, in [0, 1).
+        rate: Of the server's step.
+        averaging: Weight of the past in the running mean of models that is evaluated; 0: the last model itself.
+        outlier_factor: Without clipping, updates longer than this many times the round's median are refused.
+        quorum: Least share of the cohort that must be heard.
+        label_counts: (clients, classes), for a sampler that reads them; None if none does.
+    """
+
+    run: str
+    seed: int
+    client: ClientPlan
+    layout: Layout
+    num_samples: IntArray
+    sampler: Sampler
+    rule: str
+    cohort_size: IntArray
+    budget: FloatArray
+    pay: FloatArray
+    limit: Rho | None = None
+    momentum: float = 0.0
+    rate: float = 1.0
+    averaging: float = 0.0
+    outlier_factor: float = 10.0
+    quorum: float = 0.5
+    label_counts: FloatArray | None = None
+
+    @property
+    def num_clients(self) -> int:
+        """N."""
+        return int(self.num_samples.size)
+
+    @property
+    def num_rounds(self) -> int:
+        """T + 1."""
+        return int(self.cohort_size.size)
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """All that changes from round to round; a run resumed from it goes on as if it had never stopped.
+
+    Attributes:
+        next_round: The first round not yet done.
+        parameters: (parameters,) float32, the model.
+        momentum: (parameters,) float64, the server's running direction; empty without momentum.
+        average: (parameters,) float64, running mean of models; empty without averaging.
+        memory: What the sampler has learned.
+        tally: Who was drawn and heard how often.
+        spent: (clients,) billionths of ρ.
+        has_left: (clients,) who cannot afford another release.
+        paid: What has been owed to clients so far.
+    """
+
+    next_round: int
+    parameters: Values
+    momentum: FloatArray
+    average: FloatArray
+    memory: Mapping[str, FloatArray]
+    tally: Tally
+    spent: IntArray
+    has_left: BoolArray
+    paid: float
+
+    def model(self, plan: ServerPlan) -> Values:
+        """Return the parameters to evaluate and to hand out: the running mean if there is one."""
+        if plan.averaging == 0.0 or self.next_round == 0:
+            return self.parameters
+        # The running mean started at zero; this takes its missing weight out (as in Kingma and Ba 2015, Section 3).
+        return (self.average / (1.0 - plan.averaging**self.next_round)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class OpenRound:
+    """A round that has been announced and drawn, before anyone has trained.
+
+    Attributes:
+        round_index: t.
+        attempt: 0, then 1, 2, … if a round had to be drawn again.
+        view: What the draw was made from.
+        draw: The cohort.
+        tasks: One for each client drawn, in client order.
+        left: Clients that could not afford this round and have left for good.
+    """
+
+    round_index: int
+    attempt: int
+    view: View
+    draw: Draw
+    tasks: tuple[Task, ...]
+    left: IntArray
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What came back from a cohort.
+
+    Attributes:
+        admitted: By client, ascending.
+        refused: Reports that were not.
+        failures: Clients that sent none.
+    """
+
+    admitted: tuple[Admitted, ...]
+    refused: tuple[Refusal, ...]
+    failures: tuple[ClientFailure, ...]
+
+    @property
+    def clients(self) -> IntArray:
+        """Whose updates count."""
+        return np.array([item.report.client for item in self.admitted], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a round did to the model.
+
+    Attributes:
+        rule: The weights' rule.
+        weights: (heard,).
+        drift: δ² as estimated, for the rule `precision`; None otherwise.
+        update_norm: (heard,) norms as they arrived.
+        noise_norm: (heard,) √(d·σ²): what of that is noise, on average.
+        step_norm: Norm of the server's step.
+        reward: (heard,) what each is owed.
+    """
+
+    rule: str
+    weights: FloatArray
+    drift: float | None
+    update_norm: FloatArray
+    noise_norm: FloatArray
+    step_norm: float
+    reward: FloatArray
+
+
+def first_state(plan: ServerPlan, parameters: Values) -> ServerState:
+    """Return the state before the first round."""
+    none = np.zeros(0)
+    return ServerState(
+        next_round=0,
+        parameters=parameters,
+        momentum=np.zeros(parameters.size) if plan.momentum > 0.0 else none,
+        average=np.zeros(parameters.size) if plan.averaging > 0.0 else none,
+        memory=start(plan.sampler, plan.num_clients),
+        tally=start_tally(plan.num_clients),
+        spent=np.zeros(plan.num_clients, dtype=np.int64),
+        has_left=np.zeros(plan.num_clients, dtype=np.bool_),
+        paid=0.0,
+    )
+
+
+def open_round(
+    plan: ServerPlan, state: ServerState, is_present: BoolArray, ask: Ask, attempt: int = 0
+) -> tuple[ServerState, OpenRound]:
+    """Announce and draw a round.
+
+    Args:
+        plan: The federation.
+        state: After the rounds before.
+        is_present: (clients,) who can be reached.
+        ask: Puts a sampler's question to clients.
+        attempt: How often this round was drawn before.
+
+    Raises:
+        BudgetExhausted: No client that is present can afford another release.
+    """
+    now = state.next_round
+    budget = plan.budget[now]
+    left = _cannot_afford(plan, state, budget)
+    state = replace(state, has_left=state.has_left | left)
+    is_available = is_present & ~state.has_left
+    if not is_available.any():
+        raise BudgetExhausted(
+            f"round {now}: no client is left that is present and can afford its budget; "
+            f"{int(state.has_left.sum())} of {plan.num_clients} have spent theirs. Raise the limit or stop earlier.",
+            remaining=0.0,
+            requested=float(budget.min()),
+        )
+    view = _view(plan, state, is_available, ask)
+    cohort = draw(plan.sampler, view, _random.generator(plan.seed, "cohort", now, attempt))
+    measures = tuple(name for name in MEASURES if name in plan.sampler.hears)
+    tasks = tuple(
+        Task(
+            plan.run,
+            now,
+            int(client),
+            secrets.token_hex(8),
+            Rho.at_most(float(budget[client])) if plan.client.is_perturbed else None,
+            measures,
+        )
+        for client in cohort.clients
+    )
+    return state, OpenRound(now, attempt, view, cohort, tasks, np.flatnonzero(left))
+
+
+def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
+    """Say whether enough of the cohort was heard, and at least one client."""
+    return len(heard.admitted) >= max(1, math.ceil(plan.quorum * opened.draw.clients.size))
+
+
+def without_outliers(plan: ServerPlan, opened: OpenRound, heard: Heard) -> Heard:
+    """Refuse updates far longer than the others, where no clipping bounds them."""
+    norms = np.array([item.norm for item in heard.admitted])
+    wild = set(outliers(norms, plan.outlier_factor)) if plan.client.mode == "none" else set()
+    refused = tuple(
+        Refusal(
+            opened.round_index,
+            heard.admitted[index].report.client,
+            "norm",
+            f"norm is {norms[index]:.4g}, more than {plan.outlier_factor:g} times the median {np.median(norms):.4g}.",
+        )
+        for index in sorted(wild)
+    )
+    kept = tuple(item for index, item in enumerate(heard.admitted) if index not in wild)
+    return Heard(kept, heard.refused + refused, heard.failures)
+
+
+def charged(state: ServerState, tasks: Sequence[Task]) -> ServerState:
+    """Return the state with what these tasks cost, whether or not an answer ever comes."""
+    spent = state.spent.copy()
+    for task in tasks:
+        if task.budget is not None:
+            spent[task.client] += task.budget.nanos
+    return replace(state, spent=spent)
+
+
+def counted(state: ServerState, opened: OpenRound, heard: Heard) -> ServerState:
+    """Return the state with a draw counted: who was drawn, who was heard."""
+    return replace(state, tally=count_round(state.tally, opened.draw, heard.clients))
+
+
+def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: Heard) -> tuple[ServerState, Step]:
+    """Weigh the updates, move the model, say what is owed.
+
+    Args:
+        plan: The federation.
+        state: With this round's charges, and with all its draws but the last counted.
+        opened: The round.
+        heard: What came back; a quorum of it.
+    """
+    came = np.isin(opened.draw.clients, heard.clients)
+    has_dropped = bool(state.tally.heard.sum() < state.tally.drawn.sum())
+    survival = survival_rate(state.tally.drawn, state.tally.heard) if has_dropped else 1.0
+    reached = arrived(opened.draw, came, survival)
+    updates = [item.report.values for item in heard.admitted]
+    noise_power = np.asarray(opened.view.need("noise_power")[reached.clients])
+    rule = _rule(plan, opened.draw)
+    drift = estimate_drift(np.stack(updates), noise_power) if rule == "precision" else None
+    weights = weigh(rule, reached, opened.view, drift=drift)
+    direction = weighted_sum(updates, weights)
+    norms = np.array([item.norm for item in heard.admitted])
+    memory = state.memory
+    if plan.sampler.hears:
+        feedback = _feedback(plan, opened, heard, norms, noise_power)
+        memory = remember(plan.sampler, opened.view, opened.draw, feedback)
+    reward = plan.pay[opened.round_index, reached.clients]
+    moved, step_norm = _move(plan, state, direction)
+    following = replace(
+        moved,
+        next_round=state.next_round + 1,
+        memory=memory,
+        tally=count_round(state.tally, opened.draw, heard.clients),
+        paid=state.paid + float(reward.sum()),
+    )
+    return following, Step(rule, weights, drift, norms, np.sqrt(noise_power), step_norm, reward)
+
+
+def _cannot_afford(plan: ServerPlan, state: ServerState, budget: FloatArray) -> BoolArray:
+    if plan.limit is None or not plan.client.is_perturbed:
+        return np.zeros(plan.num_clients, dtype=np.bool_)
+    cost = np.ceil(budget * NANOS_PER_UNIT).astype(np.int64)
+    return np.asarray(~state.has_left & (state.spent + cost > plan.limit.nanos))
+
+
+def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
+    now, reads = state.next_round, plan.sampler.reads
+    budget = plan.budget[now]
+    variance = noise_variance(plan.client, budget, plan.num_samples)
+    norms = None
+    if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
+        norms = np.zeros(plan.num_clients)
+        norms[is_available] = ask("update_norm", np.flatnonzero(is_available))
+    return make_view(
+        min(int(plan.cohort_size[now]), int(is_available.sum())),
+        plan.num_samples,
+        is_available=is_available,
+        round_index=now,
+        loss=(lambda clients: ask("loss", clients)) if "loss" in reads else None,
+        label_counts=plan.label_counts if "label_counts" in reads else None,
+        memory=state.memory,
+        budget=budget,
+        noise_power=variance * plan.layout.num_parameters,
+        update_norm=norms,
+    )
+
+
+def _rule(plan: ServerPlan, cohort: Draw) -> str:
+    if plan.rule != "default":
+        return plan.rule
+    return "own" if cohort.expansion is None else "hajek"
+
+
+def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[ServerState, float]:
+    if plan.momentum > 0.0:
+        direction = plan.momentum * state.momentum + direction
+        state = replace(state, momentum=direction)
+    parameters = step(state.parameters, direction, plan.rate)
+    if plan.averaging > 0.0:
+        average = plan.averaging * state.average + (1.0 - plan.averaging) * parameters
+        state = replace(state, average=average)
+    return replace(state, parameters=parameters), plan.rate * float(np.linalg.norm(direction))
+
+
+def _feedback(
+    plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, noise_power: FloatArray
+) -> Feedback:
+    clients, hears = heard.clients, plan.sampler.hears
+    sizes = plan.num_samples[clients]
+    batch = sizes if plan.client.batch_size is None else np.minimum(sizes, plan.client.batch_size)
+    num_steps = plan.client.local_epochs * np.ceil(sizes / batch)
+    share = opened.view.data_weight[clients]
+    arrays: dict[str, FloatArray | None] = {"update_norm": norms, "noise_power": noise_power}
+    if "update_distance" in hears:
+        arrays["update_distance"] = _distances([item.report.values for item in heard.admitted], share / share.sum())
+    if "duration" in hears:  # simulated: as long as the work is, so that a run does not depend on the machine's load
+        arrays["duration"] = num_steps
+    for name in MEASURES:
+        if name in hears:
+            arrays[name] = _measured(name, heard)
+    length = plan.client.learning_rate * float(np.median(num_steps))
+    return make_feedback(clients, data_weight=share, local_length=length, **arrays)
+
+
+def _distances(updates: Sequence[Values], share: FloatArray) -> FloatArray:
+    middle = weighted_sum(updates, share)
+    return np.array([np.linalg.norm(update - middle) for update in updates])
+
+
+def _measured(name: str, heard: Heard) -> FloatArray:
+    """Return one number for each client heard; the others' median for one that had none to give."""
+    found = np.array([item.report.measures.get(name, np.nan) for item in heard.admitted])
+    middle = 0.0 if np.isnan(found).all() else float(np.nanmedian(found))
+    return np.where(np.isnan(found), middle, found)
