@@ -58,6 +58,10 @@ class QuorumNotReached(FedpcsError):
     exit_code = 5
 
 
+class DeviceLost(QuorumNotReached):
+    """Clients fail because the device they train on is gone."""
+
+
 class CorruptFile(FedpcsError):
     """A file fedpcs wrote earlier can no longer be trusted: damaged, or of another make."""
 

@@ -42,7 +42,7 @@ class Engine(Protocol):
         """Yield a reply for every task, in the order they come in."""
 
     def ask(self, parameters: Values, question: Question, tasks: Sequence[Task]) -> FloatArray:
-        """Return every client's answer to a question, in the order of the tasks."""
+        """Return every client's answer to a question, in the order of the tasks; NaN from one that fails."""
 
     def score(self, parameters: Values) -> Score:
         """Evaluate a model on the test records."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -49,9 +50,16 @@ class InProcessEngine:
             return failure_of(task, error)
 
     def ask(self, parameters: Values, question: Question, tasks: Sequence[Task]) -> FloatArray:
-        """Return every client's answer to a question."""
-        with _one_thread():
-            return np.array([self._side.ask(question, task, as_tensor(parameters)) for task in tasks])
+        """Return every client's answer to a question; NaN from one that fails."""
+        model = as_tensor(parameters)
+        return np.array([self._ask(question, task, model) for task in tasks])
+
+    def _ask(self, question: Question, task: Task, model: torch.Tensor) -> float:
+        try:
+            with _one_thread(), _at_most(self._deadline_seconds):
+                return self._side.ask(question, task, model)
+        except (Exception, SystemExit):  # it does not answer; what it would have said of itself cannot be made up
+            return math.nan
 
     def score(self, parameters: Values) -> Score:
         """Evaluate a model on the test records."""

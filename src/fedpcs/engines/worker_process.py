@@ -6,11 +6,11 @@ no copying. The process dies with its server, however that ends.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
 import signal
-import traceback
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
@@ -40,26 +40,20 @@ def serve(connection: Connection, make_side: Callable[[], ClientSide], parameter
         slots: (slots, parameters) shared; a task says into which an update goes.
     """
     _settle_in()
-    try:
-        side = make_side()
-    except Exception as error:  # to be told to the user by the server, who has the terminal
-        traceback.print_exc()
-        connection.send_bytes(bytes([REFUSED]) + reason_of(error).encode())
-        return
-    connection.send_bytes(bytes([READY]))
-    while True:
+    with contextlib.suppress(EOFError, ConnectionError):  # the server has gone, or has no more work
         try:
+            side = make_side()
+        except Exception as error:  # to be told to the user by the server
+            connection.send_bytes(bytes([REFUSED]) + reason_of(error).encode())
+            return
+        connection.send_bytes(bytes([READY]))
+        while True:
             job = json.loads(connection.recv_bytes())
-        except EOFError:
-            return
-        try:
-            reply = _reply(side, job, parameters, slots)
-        except Exception as error:  # whatever a client's model or data do, the worker goes on
-            reply = bytes([FAILED]) + json.dumps([kind_of(error), reason_of(error)]).encode()
-        try:
+            try:
+                reply = _reply(side, job, parameters, slots)
+            except Exception as error:  # whatever a client's model or data do, the worker goes on
+                reply = bytes([FAILED]) + json.dumps([kind_of(error), reason_of(error)]).encode()
             connection.send_bytes(reply)
-        except BrokenPipeError:
-            return
 
 
 def task_of(values: dict[str, Any]) -> Task:

@@ -110,14 +110,26 @@ class WorkerEngine:
             yield self._reply(index, tasks[index], outcome)
 
     def ask(self, parameters: Values, question: Question, tasks: Sequence[Task]) -> FloatArray:
-        """Return every client's answer to a question, in the order of the tasks."""
+        """Return every client's answer to a question, in the order of the tasks; NaN from one that fails."""
         jobs = [{"kind": "ask", "question": question, "task": worker_process.values_of(task)} for task in tasks]
-        return np.array([numbers[0] for numbers in self._numbers(parameters, jobs)])
+        answers = np.full(len(tasks), np.nan)
+        for index, outcome in self._carry_out(parameters, jobs):
+            if (numbers := _numbers(outcome)) is not None:
+                answers[index] = numbers[0]
+        return answers
 
     def score(self, parameters: Values) -> Score:
         """Evaluate a model on the test records."""
         jobs = [{"kind": "score", "start": start, "end": end} for start, end in chunks(self._num_tests)]
-        return total_score([(right, loss) for right, loss in self._numbers(parameters, jobs)], self._num_tests)
+        found: dict[int, Any] = {}
+        for _ in range(_MOST_TRIES):
+            missing = [index for index in range(len(jobs)) if index not in found]
+            for position, outcome in self._carry_out(parameters, [jobs[index] for index in missing]):
+                if (numbers := _numbers(outcome)) is not None:
+                    found[missing[position]] = numbers
+            if len(found) == len(jobs):
+                return total_score([found[index] for index in range(len(jobs))], self._num_tests)
+        raise FedpcsError(f"workers could not evaluate the model, {_MOST_TRIES} times over. Try engine in-process.")
 
     def close(self) -> None:
         """End all workers."""
@@ -131,20 +143,6 @@ class WorkerEngine:
                 worker.process.kill()
                 worker.process.join()
         self._workers = []
-
-    def _numbers(self, parameters: Values, jobs: Sequence[dict[str, Any]]) -> list[Any]:
-        found: dict[int, Any] = {}
-        reason = ""
-        for _ in range(_MOST_TRIES):
-            missing = [index for index in range(len(jobs)) if index not in found]
-            for position, outcome in self._carry_out(parameters, [jobs[index] for index in missing]):
-                if isinstance(outcome, bytes) and outcome[0] == worker_process.NUMBERS:
-                    found[missing[position]] = json.loads(outcome[1:])
-                else:
-                    reason = outcome.reason if isinstance(outcome, _Lost) else outcome[1:].decode()
-            if len(found) == len(jobs):
-                return [found[index] for index in range(len(jobs))]
-        raise FedpcsError(f"workers could not evaluate after {_MOST_TRIES} tries: {reason}")
 
     def _reply(self, index: int, task: Task, outcome: bytes | _Lost) -> Reply:
         if isinstance(outcome, _Lost):
@@ -202,12 +200,12 @@ class WorkerEngine:
     def _receive(self, position: int, worker: _Worker) -> Iterator[tuple[int, bytes | _Lost]]:
         try:
             reply = worker.connection.recv_bytes(self._most_bytes)
-        except (EOFError, ConnectionError):
-            worker.process.join(timeout=5.0)
-            yield from self._give_up(position, "died", f"its process ended with code {worker.process.exitcode}")
-            return
-        except OSError:  # more than it may send
-            yield from self._give_up(position, "message", f"sent more than {self._most_bytes:,} bytes")
+        except (EOFError, OSError):
+            worker.process.join(timeout=1.0)
+            if worker.process.is_alive():  # more than it may send
+                yield from self._give_up(position, "message", f"sent more than {self._most_bytes:,} bytes")
+            else:
+                yield from self._give_up(position, "died", f"its process ended with code {worker.process.exitcode}")
             return
         if not worker.is_ready:
             if reply[:1] == bytes([worker_process.REFUSED]):
@@ -247,6 +245,11 @@ class WorkerEngine:
         process.start()
         theirs.close()
         return _Worker(process, ours)
+
+
+def _numbers(outcome: bytes | _Lost) -> Any:
+    is_good = isinstance(outcome, bytes) and outcome[:1] == bytes([worker_process.NUMBERS])
+    return json.loads(outcome[1:]) if is_good and isinstance(outcome, bytes) else None
 
 
 def _shared(*shape: int) -> torch.Tensor:

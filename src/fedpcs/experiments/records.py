@@ -67,6 +67,19 @@ def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
     return Spent(rho, Spread(*found), int(charged.size))
 
 
+def draw_record(opened: OpenRound, heard: Heard) -> dict[str, Any]:
+    """Return who was drawn in an attempt at a round, who was heard, and why the others were not."""
+    return {
+        "attempt": opened.attempt,
+        "cohort": opened.draw.clients.tolist(),
+        "heard": heard.clients.tolist(),
+        "failures": dict(sorted(Counter(item.kind for item in heard.failures).items())),
+        "failed": [asdict(item) for item in heard.failures[:_MOST_SPELLED_OUT]],
+        "refusals": dict(sorted(Counter(item.kind for item in heard.refused).items())),
+        "refused": [asdict(item) for item in heard.refused[:_MOST_SPELLED_OUT]],
+    }
+
+
 def round_record(
     plan: ServerPlan,
     state: ServerState,
@@ -84,13 +97,7 @@ def round_record(
     cohort = opened.draw.clients
     return {
         "round": opened.round_index,
-        "attempt": opened.attempt,
-        "cohort": cohort.tolist(),
-        "heard": heard.clients.tolist(),
-        "failures": dict(sorted(Counter(item.kind for item in heard.failures).items())),
-        "refusals": dict(sorted(Counter(item.kind for item in heard.refused).items())),
-        "refused": [asdict(item) for item in heard.refused[:_MOST_SPELLED_OUT]],
-        "left": opened.left.tolist(),
+        **draw_record(opened, heard),
         "rule": moved.rule,
         "draw": asdict(drawn),
         "drift": moved.drift,

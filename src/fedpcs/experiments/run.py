@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, Protocol
@@ -21,7 +21,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.errors import BudgetExhausted, InvalidInput
+from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
 from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
@@ -61,14 +61,35 @@ class Arm:
     seed: int
 
 
+@dataclass(frozen=True)
+class _Session:
+    """What all arms of a run share.
+
+    Attributes:
+        store: The run's folder.
+        config: What to run.
+        dataset: On what.
+        watcher: Whom to tell.
+        wants_stop: Whether somebody has asked to stop.
+        schedules: The games solved so far, by how samplers treat budgets.
+    """
+
+    store: RunStore
+    config: RunConfig
+    dataset: Dataset
+    watcher: Watcher
+    wants_stop: Callable[[], bool]
+    schedules: dict[str, Schedule] = field(default_factory=dict)
+
+
 def start_run(config: RunConfig, folder: Path, data_dir: Path | None, watcher: Watcher) -> RunStore:
     """Run a configuration from the beginning, in a new folder."""
     for sampler in config.sampling.samplers:  # so that a misspelt one is refused before anything is written
         _sampler(config, sampler)
-    device, note = _device(config)
+    device, notes = _device(config)
     dataset = load_dataset(config.data.name, data_dir)
     with locked(folder):
-        store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, note))
+        store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, notes))
         return _carry_on(store, config, dataset, device, watcher)
 
 
@@ -78,9 +99,11 @@ def resume_run(folder: Path, watcher: Watcher, *, force: bool = False) -> RunSto
     with locked(folder):
         config, before = store.config(), store.manifest
         data_dir = None if before.get("data_dir") is None else Path(before["data_dir"])
-        device, note = _device(config)
+        device, notes = _device(config)
         dataset = load_dataset(config.data.name, data_dir)
-        check_same(store, make_manifest(config, _identity(dataset), data_dir, note), force=force)
+        check_same(store, make_manifest(config, _identity(dataset), data_dir, notes), force=force)
+        for note in notes:
+            store.add_note(note)
         return _carry_on(store, config, dataset, device, watcher)
 
 
@@ -89,44 +112,50 @@ def _carry_on(store: RunStore, config: RunConfig, dataset: Dataset, device: str,
     if store.result is not None:
         watcher.say(f"{store.folder} is done already.")
         return store
-    schedules: dict[str, Schedule] = {}
     with _stop_signal() as wants_stop:
+        session = _Session(store, config, dataset, watcher, wants_stop)
         for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
-            if store.arm(arm.sampler, arm.seed).result is None:
-                _run_one(store, config, dataset, device, arm, schedules, watcher, wants_stop)
+            if store.arm(arm.sampler, arm.seed).result is not None:
+                continue
+            try:
+                _run_one(session, arm, device)
+            except DeviceLost as error:
+                if config.engine.if_device_lost == "stop" or device == "cpu":
+                    raise
+                store.add_note(f"{error} Trained on the CPU from there on.")
+                watcher.say(f"{error} Going on on the CPU.")
+                device = "cpu"
+                _run_one(session, arm, device)
     _write_report(store, watcher)
     store.finish(_result(store, config))
     return store
 
 
-def _run_one(
-    store: RunStore,
-    config: RunConfig,
-    dataset: Dataset,
-    device: str,
-    arm: Arm,
-    schedules: dict[str, Schedule],
-    watcher: Watcher,
-    wants_stop: Callable[[], bool],
-) -> None:
+def _run_one(session: _Session, arm: Arm, device: str) -> None:
+    config, dataset, watcher = session.config, session.dataset, session.watcher
     sampler = _sampler(config, arm.sampler)
-    selection = selection_of(sampler)
-    if selection not in schedules:
-        watcher.say(f"solving the game clients play under {selection} sampling …")
-        schedules[selection] = make_schedule(config, sampler)
-    schedule = schedules[selection]
+    schedule = _schedule(session, sampler)
     data = _dealt_out(config, dataset, arm.seed)
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
     plan = server_plan(config, arm, sampler, schedule, data, model, device)
-    arm_store = store.arm(arm.sampler, arm.seed)
-    arm_store.create()
+    store = session.store.arm(arm.sampler, arm.seed)
+    store.create()
     with _engine(config, plan, model, data) as engine:
-        watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(arm_store.rounds()))
-        settings = _settings(config, sampler, schedule, watcher, wants_stop)
-        finished = run_arm(plan, flat_parameters(model), engine, arm_store, settings)
+        watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(store.rounds()))
+        settings = _settings(session, sampler, schedule)
+        finished = run_arm(plan, flat_parameters(model), engine, store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
-    arm_store.save_model(model.state_dict())
-    arm_store.finish(_arm_result(config, arm, sampler, plan, schedule, finished, data))
+    store.save_model(model.state_dict())
+    store.finish(_arm_result(config, arm, sampler, plan, schedule, finished, data))
+
+
+def _schedule(session: _Session, sampler: Sampler) -> Schedule:
+    """Return the schedule of the game a sampler's clients play; it is solved once for all seeds."""
+    selection = selection_of(sampler)
+    if selection not in session.schedules:
+        session.watcher.say(f"solving the game clients play under {selection} sampling …")
+        session.schedules[selection] = make_schedule(session.config, sampler)
+    return session.schedules[selection]
 
 
 def server_plan(
@@ -201,18 +230,17 @@ def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: Partiti
         engine.close()
 
 
-def _settings(
-    config: RunConfig, sampler: Sampler, schedule: Schedule, watcher: Watcher, wants_stop: Callable[[], bool]
-) -> Settings:
+def _settings(session: _Session, sampler: Sampler, schedule: Schedule) -> Settings:
+    config = session.config
     return Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,
         checkpoint_every=config.checkpoint_every,
         redraws=config.engine.redraws,
         presence=functools.partial(presence, config) if config.presence else None,
-        wants_stop=wants_stop,
-        say=watcher.say,
-        notify=watcher.round_done,
+        wants_stop=session.wants_stop,
+        say=session.watcher.say,
+        notify=session.watcher.round_done,
         replan=Replanner(config, sampler, schedule) if config.game.replan == "on-change" else None,
     )
 
@@ -246,13 +274,14 @@ def _stop_signal() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _device(config: RunConfig) -> tuple[str, str]:
+def _device(config: RunConfig) -> tuple[str, list[str]]:
     """Return the device to train on, and what the manifest must say of it."""
-    if config.engine.device == "cpu" or torch.cuda.is_available():
-        note = "" if config.engine.device == "cpu" else "trained on CUDA: bits may differ from run to run"
-        return config.engine.device, note
+    if config.engine.device == "cpu":
+        return "cpu", []
+    if torch.cuda.is_available():
+        return "cuda", ["Trained on CUDA: bits may differ from run to run."]
     if config.engine.if_device_lost == "cpu":
-        return "cpu", "CUDA was asked for and is not there: trained on the CPU"
+        return "cpu", ["CUDA was asked for and is not there: trained on the CPU."]
     raise InvalidInput(
         "engine.device is 'cuda', and torch finds no such device. Set engine.device = 'cpu', or "
         "engine.if_device_lost = 'cpu' to fall back to it."

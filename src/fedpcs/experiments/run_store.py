@@ -59,6 +59,12 @@ class RunStore:
         """Read the run's configuration."""
         return load_run_config(str(self.folder / "config.toml"))
 
+    def add_note(self, note: str) -> None:
+        """Write something down that whoever reads the results must know."""
+        before = self.manifest
+        if note not in before.get("notes", []):
+            write_json(self.folder / "manifest.json", {**before, "notes": [*before.get("notes", []), note]})
+
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result: the run is done."""
         write_json(self.folder / "result.json", result)
@@ -72,7 +78,9 @@ def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> Run
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
-    if folder.is_dir() and any(item.name != "lock" for item in folder.iterdir()):
+    # A run killed before its manifest was written has done nothing: it is begun again.
+    unfinished = {"lock", "config.toml", "config.toml.partial", "manifest.json.partial"}
+    if folder.is_dir() and any(item.name not in unfinished for item in folder.iterdir()):
         raise InvalidInput(
             f"{folder}: is not empty. Go on with a run by `fedpcs resume {folder}`, or give another --out."
         )
@@ -95,7 +103,7 @@ def open_run(folder: Path) -> RunStore:
     return RunStore(folder)
 
 
-def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None, note: str = "") -> dict[str, Any]:
+def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None, notes: list[str]) -> dict[str, Any]:
     """Return what identifies a run: what it computes, from what, with which code."""
     return {
         "config": config.model_dump(mode="json"),
@@ -109,7 +117,7 @@ def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None
         "machine": platform.machine(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "forced": [],
-        "note": note,
+        "notes": notes,
     }
 
 

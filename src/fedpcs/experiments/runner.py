@@ -17,10 +17,10 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine, Score
-from fedpcs.errors import BudgetExhausted, Interrupted, QuorumNotReached
+from fedpcs.errors import DeviceLost, FedpcsError, Interrupted, QuorumNotReached
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.records import Spent, round_record, spent_so_far
+from fedpcs.experiments.records import Spent, draw_record, round_record, spent_so_far
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
 from fedpcs.learning.client import Question
@@ -33,11 +33,11 @@ from fedpcs.learning.server import (
     OpenRound,
     ServerPlan,
     ServerState,
-    charged,
     close_round,
     counted,
     first_state,
     has_quorum,
+    leave,
     open_round,
     without_outliers,
 )
@@ -105,29 +105,29 @@ def run_arm(plan: ServerPlan, parameters: Values, engine: Engine, store: ArmStor
 
     Raises:
         QuorumNotReached: A round was drawn again too often. The model is as it was before it.
+        DeviceLost: The same, because the device is gone.
         Interrupted: Somebody asked the run to stop. It can be resumed.
         CorruptFile: No checkpoint is whole.
     """
     plan, state = _restored(plan, parameters, store, settings)
-    ended_by = "rounds"
     with PrivacyLedger.open(store.ledger) as ledger:
-        state = _with_ledger(plan, state, ledger)
+        state = replace(state, spent=_spent(plan, ledger, 0, state.next_round))
         while state.next_round < plan.num_rounds:
             began = time.monotonic()
-            before = state
+            before, memory = state, _memory(settings)
             try:
                 plan, state, record = _one_round(plan, state, engine, ledger, settings)
-            except BudgetExhausted:
-                ended_by = "budget"
-                break
             except (Interrupted, KeyboardInterrupt, QuorumNotReached):
                 if before.next_round % settings.checkpoint_every:
-                    _save(store, before, settings)
+                    checkpoint.save(store.checkpoints, before, memory)
                 raise
+            if record is None:
+                break
             store.append(record)
             if state.next_round % settings.checkpoint_every == 0 or state.next_round == plan.num_rounds:
-                _save(store, state, settings)
+                checkpoint.save(store.checkpoints, state, _memory(settings))
             settings.notify(record, time.monotonic() - began)
+    ended_by = "rounds" if state.next_round == plan.num_rounds else "budget"
     model = state.model(plan)
     spent = spent_so_far(state, settings.delta, plan.client.noise != "exact")
     return Finished(state, model, engine.score(model), spent, ended_by)
@@ -146,47 +146,69 @@ def _restored(
     return plan if settings.replan is None else settings.replan.recall(plan, extra), state
 
 
-def _save(store: ArmStore, state: ServerState, settings: Settings) -> None:
-    checkpoint.save(store.checkpoints, state, None if settings.replan is None else settings.replan.memory())
+def _memory(settings: Settings) -> dict[str, Any] | None:
+    return None if settings.replan is None else settings.replan.memory()
 
 
-def _with_ledger(plan: ServerPlan, state: ServerState, ledger: PrivacyLedger) -> ServerState:
-    """Take what was spent from the ledger where noise cannot be replayed: rounds redone cost again."""
-    if not plan.client.is_perturbed or plan.client.noise == "fast":
-        return state
+def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round: int) -> IntArray:
+    """Return (clients,) billionths charged in rounds first…end − 1, attempts that were given up included."""
     spent = np.zeros(plan.num_clients, dtype=np.int64)
-    for client, nanos in ledger.totals(plan.run).items():
+    for client, nanos in ledger.totals(plan.run, first_round, end_round).items():
         spent[int(client)] = nanos
-    return replace(state, spent=spent)
+    return spent
 
 
 def _one_round(
     plan: ServerPlan, state: ServerState, engine: Engine, ledger: PrivacyLedger, settings: Settings
-) -> tuple[ServerPlan, ServerState, dict[str, Any]]:
-    now = state.next_round
+) -> tuple[ServerPlan, ServerState, dict[str, Any] | None]:
+    """Return the plan and state after a round, and its line for the log; no line if nobody is left to play it."""
+    now, spent_before = state.next_round, state.spent
     is_present = np.ones(plan.num_clients, dtype=np.bool_) if settings.presence is None else settings.presence(now)
     extra: dict[str, Any] = {}
     if settings.replan is not None:
         plan, extra = settings.replan(plan, state, is_present)
     ask = _asker(plan, state, engine)
-    paid_for: set[int] = set()
-    lost: list[ClientFailure | Refusal] = []
+    left: list[int] = []
+    given_up: list[tuple[OpenRound, Heard]] = []
     for attempt in range(settings.redraws + 1):
-        state, opened = open_round(plan, state, is_present, ask, attempt)
-        state = _charge(plan, state, opened.tasks, paid_for, ledger)
+        if not _is_replayable(plan):  # what an attempt that was given up released is spent
+            state = replace(state, spent=spent_before + _spent(plan, ledger, now, now + 1))
+        state, leaving = leave(plan, state)
+        left += leaving.tolist()
+        if state.has_left.all():
+            return plan, state, None
+        is_available = is_present & ~state.has_left
+        if not is_available.any():
+            raise QuorumNotReached(f"round {now}: no client is present. Resume when some are back.")
+        opened = open_round(plan, state, is_available, ask, attempt)
+        _charge(plan, opened.tasks, ledger)
         heard = without_outliers(plan, opened, _hear(plan, state, opened, engine, settings))
         if has_quorum(plan, opened, heard):
             break
-        lost += [*heard.failures, *heard.refused]
+        given_up.append((opened, heard))
         state = counted(state, opened, heard)
     else:
-        raise QuorumNotReached(_too_few(plan, now, settings.redraws + 1, lost))
+        raise _too_few(plan, now, given_up)
     state, moved = close_round(plan, state, opened, heard)
+    state = replace(state, spent=spent_before + _spent(plan, ledger, now, now + 1))
     _owe(plan, opened, heard, moved.reward, ledger)
     is_due = state.next_round % settings.evaluate_every == 0 or state.next_round == plan.num_rounds
-    score = engine.score(state.model(plan)) if is_due else None
-    spent = spent_so_far(state, settings.delta, plan.client.noise != "exact")
-    return plan, state, round_record(plan, state, opened, heard, moved, score=score, spent=spent, extra=extra)
+    extra |= {"left": left, "given_up": [draw_record(*pair) for pair in given_up]}
+    record = round_record(
+        plan,
+        state,
+        opened,
+        heard,
+        moved,
+        score=engine.score(state.model(plan)) if is_due else None,
+        spent=spent_so_far(state, settings.delta, plan.client.noise != "exact"),
+        extra=extra,
+    )
+    return plan, state, record
+
+
+def _is_replayable(plan: ServerPlan) -> bool:
+    return plan.client.noise == "fast"
 
 
 def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engine, settings: Settings) -> Heard:
@@ -201,9 +223,9 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
         if isinstance(reply, ClientFailure):
             failures[reply.client] = reply
             continue
-        task = waiting.get(reply.client) if isinstance(reply.client, int) else None
+        task = waiting.get(reply.client) if type(getattr(reply, "client", None)) is int else None
         if task is None:
-            reason = f"client {reply.client!r} was not drawn."
+            reason = f"client {str(getattr(reply, 'client', reply))[:40]!r} was not drawn."
             refused.append(Refusal(opened.round_index, -1, "stranger", reason))
             continue
         if reply.client in admitted:
@@ -226,21 +248,16 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
     )
 
 
-def _charge(
-    plan: ServerPlan, state: ServerState, tasks: Sequence[Task], paid_for: set[int], ledger: PrivacyLedger
-) -> ServerState:
+def _charge(plan: ServerPlan, tasks: Sequence[Task], ledger: PrivacyLedger) -> None:
     """Charge the cohort before it is sent for: from here on, what they release may be on its way."""
     if not plan.client.is_perturbed:
-        return state
-    source = noise_source(plan.client.noise, seed=0 if plan.client.noise == "fast" else None)
+        return
+    source = noise_source(plan.client.noise, seed=0 if _is_replayable(plan) else None)
     if plan.limit is not None:
-        ledger.set_limits((task.client, plan.limit) for task in tasks)
+        ledger.set_limits([(task.client, plan.limit) for task in tasks])
     ledger.charge_many(
         (ReleaseKey(plan.run, task.round_index, task.client), _event(plan, task, source)) for task in tasks
     )
-    new = [task for task in tasks if not (source.is_replayable and task.client in paid_for)]
-    paid_for.update(task.client for task in tasks)
-    return charged(state, new)
 
 
 def _event(plan: ServerPlan, task: Task, source: NoiseSource) -> Event[Any]:
@@ -268,10 +285,15 @@ def _asker(plan: ServerPlan, state: ServerState, engine: Engine) -> Callable[[st
     return ask
 
 
-def _too_few(plan: ServerPlan, now: int, tries: int, lost: Sequence[ClientFailure | Refusal]) -> str:
-    last = lost[-1] if lost else None
-    why = "" if last is None else f" The last to fail was client {last.client}: {last.reason}"
-    return (
-        f"round {now}: fewer than {plan.quorum:.0%} of the clients drawn were heard, {tries} times over.{why} "
+def _too_few(plan: ServerPlan, now: int, given_up: Sequence[tuple[OpenRound, Heard]]) -> FedpcsError:
+    failures: list[ClientFailure | Refusal] = [
+        item for _, heard in given_up for item in (*heard.failures, *heard.refused)
+    ]
+    why = f" The last to fail was client {failures[-1].client}: {failures[-1].reason}" if failures else ""
+    lost = [item.kind for _, heard in given_up for item in heard.failures]
+    if lost and all(kind == "device" for kind in lost):
+        return DeviceLost(f"round {now}: {plan.client.device} does not work any more.{why}")
+    return QuorumNotReached(
+        f"round {now}: fewer than {plan.quorum:.0%} of the clients drawn were heard, {len(given_up)} times over.{why} "
         "The model is as it was; resume when clients are back, or lower engine.quorum."
     )

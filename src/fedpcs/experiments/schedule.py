@@ -84,7 +84,10 @@ def solve_for(config: RunConfig, sampler: Sampler, crowd: Population, rounds: in
         reward_max=float(config.game.reward_max),
         selection=selection_of(sampler),
     )
-    return equilibrium.solve(game, config.game.reward, tolerance=float(config.game.tolerance))
+    reward = config.game.reward
+    if isinstance(reward, list):  # a path for the whole run: its end is what remains
+        reward = reward[-rounds:]
+    return equilibrium.solve(game, reward, tolerance=float(config.game.tolerance))
 
 
 def scheduled(config: RunConfig, found: Equilibrium) -> Schedule:

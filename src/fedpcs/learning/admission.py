@@ -23,6 +23,7 @@ from fedpcs.learning.protocol import ClientReport, Task
 RefusalKind = Literal["stale", "stranger", "duplicate", "layout", "size", "contract", "numbers", "norm"]
 # An update of which more than this share is denormal is no result of training; arithmetic on it crawls.
 _MOST_DENORMAL = 0.5
+_LONGEST_REASON = 300
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
@@ -71,8 +72,12 @@ class Expected:
 def admit(report: ClientReport, expected: Expected) -> Admitted | Refusal:
     """Return the report with its norm, or the first reason to refuse it."""
     for kind, check in _CHECKS:
-        if reason := check(report, expected):
-            return Refusal(expected.task.round_index, expected.task.client, kind, reason)
+        try:
+            reason = check(report, expected)
+        except Exception as error:  # a report can be built of anything; whatever cannot be read is refused
+            reason = f"cannot be read: {type(error).__name__}."
+        if reason:
+            return Refusal(expected.task.round_index, expected.task.client, kind, reason[:_LONGEST_REASON])
     norm, reason = _norm(report, expected)
     if reason:
         kind = "norm" if math.isfinite(norm) else "numbers"
@@ -182,5 +187,7 @@ def outliers(norms: np.ndarray[tuple[int, ...], np.dtype[np.float64]], factor: f
         >>> outliers(np.array([1.0, 1.2, 0.9, 50.0]), 10.0)
         [3]
     """
-    limit = _validate.number("factor", factor, low=1.0) * float(np.median(norms)) if norms.size else 0.0
+    # The lower median: of two norms one must not set the measure for the other.
+    middle = float(np.sort(norms)[(norms.size - 1) // 2]) if norms.size else 0.0
+    limit = _validate.number("factor", factor, low=1.0) * middle
     return [int(index) for index in np.flatnonzero(norms > limit)] if limit > 0.0 else []

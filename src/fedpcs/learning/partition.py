@@ -147,7 +147,6 @@ def _shares(num_clients: int, alpha: float, rng: np.random.Generator) -> FloatAr
 def _cut(num_records: int, shares: FloatArray) -> IntArray:
     """Return the owners of a row of records cut by shares: client 0's first, each within one record of its share."""
     ends = np.rint(np.cumsum(shares) * num_records).astype(np.int64)
-    ends[-1] = num_records  # shares may sum to a rounding less than one
     return np.repeat(np.arange(shares.size), np.diff(ends, prepend=0))
 
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
-from fedpcs.errors import BudgetExhausted
 from fedpcs.learning.admission import Admitted, Refusal, outliers
 from fedpcs.learning.aggregate import step, weighted_sum
 from fedpcs.learning.client import ClientPlan
@@ -114,7 +113,7 @@ class ServerState:
         average: (parameters,) float64, running mean of models; empty without averaging.
         memory: What the sampler has learned.
         tally: Who was drawn and heard how often.
-        spent: (clients,) billionths of ρ.
+        spent: (clients,) billionths of ρ, as the ledger has them.
         has_left: (clients,) who cannot afford another release.
         paid: What has been owed to clients so far.
     """
@@ -147,7 +146,6 @@ class OpenRound:
         view: What the draw was made from.
         draw: The cohort.
         tasks: One for each client drawn, in client order.
-        left: Clients that could not afford this round and have left for good.
     """
 
     round_index: int
@@ -155,7 +153,6 @@ class OpenRound:
     view: View
     draw: Draw
     tasks: tuple[Task, ...]
-    left: IntArray
 
 
 @dataclass(frozen=True)
@@ -217,33 +214,26 @@ def first_state(plan: ServerPlan, parameters: Values) -> ServerState:
     )
 
 
-def open_round(
-    plan: ServerPlan, state: ServerState, is_present: BoolArray, ask: Ask, attempt: int = 0
-) -> tuple[ServerState, OpenRound]:
+def leave(plan: ServerPlan, state: ServerState) -> tuple[ServerState, IntArray]:
+    """Let go of the clients that cannot afford this round: they leave for good, and the others share their chances."""
+    if plan.limit is None or not plan.client.is_perturbed:
+        return state, np.zeros(0, dtype=np.int64)
+    cost = np.ceil(plan.budget[state.next_round] * NANOS_PER_UNIT).astype(np.int64)
+    leaving = ~state.has_left & (state.spent + cost > plan.limit.nanos)
+    return replace(state, has_left=state.has_left | leaving), np.flatnonzero(leaving)
+
+
+def open_round(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask, attempt: int = 0) -> OpenRound:
     """Announce and draw a round.
 
     Args:
         plan: The federation.
         state: After the rounds before.
-        is_present: (clients,) who can be reached.
-        ask: Puts a sampler's question to clients.
+        is_available: (clients,) who can be reached and can afford it; at least one.
+        ask: Puts a sampler's question to clients; NaN where one does not answer.
         attempt: How often this round was drawn before.
-
-    Raises:
-        BudgetExhausted: No client that is present can afford another release.
     """
     now = state.next_round
-    budget = plan.budget[now]
-    left = _cannot_afford(plan, state, budget)
-    state = replace(state, has_left=state.has_left | left)
-    is_available = is_present & ~state.has_left
-    if not is_available.any():
-        raise BudgetExhausted(
-            f"round {now}: no client is left that is present and can afford its budget; "
-            f"{int(state.has_left.sum())} of {plan.num_clients} have spent theirs. Raise the limit or stop earlier.",
-            remaining=0.0,
-            requested=float(budget.min()),
-        )
     view = _view(plan, state, is_available, ask)
     cohort = draw(plan.sampler, view, _random.generator(plan.seed, "cohort", now, attempt))
     measures = tuple(name for name in MEASURES if name in plan.sampler.hears)
@@ -253,12 +243,12 @@ def open_round(
             now,
             int(client),
             secrets.token_hex(8),
-            Rho.at_most(float(budget[client])) if plan.client.is_perturbed else None,
+            Rho.at_most(float(plan.budget[now, client])) if plan.client.is_perturbed else None,
             measures,
         )
         for client in cohort.clients
     )
-    return state, OpenRound(now, attempt, view, cohort, tasks, np.flatnonzero(left))
+    return OpenRound(now, attempt, view, cohort, tasks)
 
 
 def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
@@ -275,21 +265,12 @@ def without_outliers(plan: ServerPlan, opened: OpenRound, heard: Heard) -> Heard
             opened.round_index,
             heard.admitted[index].report.client,
             "norm",
-            f"norm is {norms[index]:.4g}, more than {plan.outlier_factor:g} times the median {np.median(norms):.4g}.",
+            f"norm is {norms[index]:.4g}, more than {plan.outlier_factor:g} times the median.",
         )
         for index in sorted(wild)
     )
     kept = tuple(item for index, item in enumerate(heard.admitted) if index not in wild)
     return Heard(kept, heard.refused + refused, heard.failures)
-
-
-def charged(state: ServerState, tasks: Sequence[Task]) -> ServerState:
-    """Return the state with what these tasks cost, whether or not an answer ever comes."""
-    spent = state.spent.copy()
-    for task in tasks:
-        if task.budget is not None:
-            spent[task.client] += task.budget.nanos
-    return replace(state, spent=spent)
 
 
 def counted(state: ServerState, opened: OpenRound, heard: Heard) -> ServerState:
@@ -302,7 +283,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
 
     Args:
         plan: The federation.
-        state: With this round's charges, and with all its draws but the last counted.
+        state: With all draws of this round but the last counted.
         opened: The round.
         heard: What came back; a quorum of it.
     """
@@ -333,33 +314,33 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     return following, Step(rule, weights, drift, norms, np.sqrt(noise_power), step_norm, reward)
 
 
-def _cannot_afford(plan: ServerPlan, state: ServerState, budget: FloatArray) -> BoolArray:
-    if plan.limit is None or not plan.client.is_perturbed:
-        return np.zeros(plan.num_clients, dtype=np.bool_)
-    cost = np.ceil(budget * NANOS_PER_UNIT).astype(np.int64)
-    return np.asarray(~state.has_left & (state.spent + cost > plan.limit.nanos))
-
-
 def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
     now, reads = state.next_round, plan.sampler.reads
     budget = plan.budget[now]
     variance = noise_variance(plan.client, budget, plan.num_samples)
     norms = None
     if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
-        norms = np.zeros(plan.num_clients)
-        norms[is_available] = ask("update_norm", np.flatnonzero(is_available))
+        answers = np.full(plan.num_clients, np.nan)
+        answers[is_available] = ask("update_norm", np.flatnonzero(is_available))
+        is_available, norms = np.isfinite(answers), np.nan_to_num(answers, posinf=0.0)
     return make_view(
         min(int(plan.cohort_size[now]), int(is_available.sum())),
         plan.num_samples,
         is_available=is_available,
         round_index=now,
-        loss=(lambda clients: ask("loss", clients)) if "loss" in reads else None,
+        loss=(lambda clients: _least_where_silent(ask("loss", clients))) if "loss" in reads else None,
         label_counts=plan.label_counts if "label_counts" in reads else None,
         memory=state.memory,
         budget=budget,
         noise_power=variance * plan.layout.num_parameters,
         update_norm=norms,
     )
+
+
+def _least_where_silent(losses: FloatArray) -> FloatArray:
+    """Give a client that does not answer the least loss of all: the last to be preferred."""
+    heard = np.isfinite(losses)
+    return np.where(heard, losses, losses[heard].min() if heard.any() else 0.0)
 
 
 def _rule(plan: ServerPlan, cohort: Draw) -> str:

@@ -129,11 +129,13 @@ class PrivacyLedger:
             num_releases=sum(count for _, _, _, count in rows),
         )
 
-    def totals(self, run: str | None = None) -> dict[str, int]:
-        """Return what every client that was charged has spent, in billionths: in one run, or in all."""
-        where, values = _wanted(run, None)
-        sql = f"SELECT client, SUM(rho_nanos) FROM charges WHERE 1{where} GROUP BY client"
-        return dict(self._rows(sql, values))
+    def totals(self, run: str, first_round: int, end_round: int) -> dict[str, int]:
+        """Return what clients spent in rounds first…end − 1 of a run, in billionths; others are not in it."""
+        sql = (
+            "SELECT client, SUM(rho_nanos) FROM charges WHERE run = ? AND round_index >= ? AND round_index < ? "
+            "GROUP BY client"
+        )
+        return dict(self._rows(sql, (entries.checked_text("run", run), first_round, end_round)))
 
     def remaining(self, client: str | int) -> Rho | None:
         """Return what a client may still spend; None if it has no limit."""

@@ -1,0 +1,113 @@
+"""A run as one page: report.html, made from the run's files alone, that needs nothing else to be read.
+
+Equal files give equal pages, to the byte. All that comes from files is escaped.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fedpcs.experiments.files import write_whole
+from fedpcs.experiments.run_figures import draw_all
+from fedpcs.experiments.run_report_files import RunFiles, read_run
+from fedpcs.experiments.run_report_finding import headline
+from fedpcs.experiments.run_report_promise import caveats, promise
+from fedpcs.experiments.run_report_tables import make_tables
+from fedpcs.experiments.run_store import RunStore
+
+
+def write_report(store: RunStore) -> Path:
+    """Write a run's report, whether or not the run is finished.
+
+    Returns:
+        Where it is: report.html in the run's folder, whole or as it was before.
+
+    Raises:
+        CorruptFile: A file of the run is damaged.
+        FedpcsError: The page cannot be written.
+    """
+    write_whole(store.report, render(read_run(store)).encode())
+    return store.report
+
+
+def render(run: RunFiles) -> str:
+    """Return the page."""
+    environment = Environment(
+        loader=PackageLoader("fedpcs.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page = environment.get_template("run_report.html.j2")
+    return page.render(
+        name=run.config.name,
+        facts=_facts(run),
+        headline=headline(run),
+        promise=promise(run.config.privacy),
+        caveats=caveats(run),
+        warnings=_warnings(run),
+        tables=make_tables(run),
+        figures=draw_all(run),
+        settings=_settings(run),
+        manifest=_manifest(run.manifest),
+        command=_command(run),
+        is_repeatable=run.config.privacy.mode == "none" or run.config.privacy.noise == "fast",
+    )
+
+
+def _facts(run: RunFiles) -> str:
+    config = run.config
+    split = {"dirichlet": f"Dirichlet({config.data.alpha:g})", "iid": "IID"}.get(
+        config.data.partition, config.data.partition
+    )
+    seeds = "1 seed" if len(config.seeds) == 1 else f"{len(config.seeds)} seeds"
+    return (
+        f"{config.data.name} split {split} over {config.data.num_clients:,} clients, model {config.training.model}, "
+        f"{config.rounds:,} rounds, {config.sampling.sampling_ratio:.0%} of clients drawn, {seeds}"
+    )
+
+
+def _warnings(run: RunFiles) -> list[str]:
+    forced = [
+        f"Resumed by force at {one.get('at')}: {'; '.join(one.get('differences', []))}. This is not the result of one run."
+        for one in run.manifest.get("forced", [])
+    ]
+    return forced + ([run.manifest["note"]] if run.manifest.get("note") else [])
+
+
+def _settings(run: RunFiles) -> dict[str, dict[str, str]]:
+    """Return every key of the configuration, by table."""
+    values = run.config.model_dump(mode="json")
+    top = {name: _written(value) for name, value in values.items() if not isinstance(value, dict)}
+    tables = {
+        name: {key: _written(item) for key, item in value.items()}
+        for name, value in values.items()
+        if isinstance(value, dict)
+    }
+    return {"run": top, **tables}
+
+
+def _written(value: Any) -> str:
+    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _manifest(manifest: dict[str, Any]) -> dict[str, str]:
+    """Return what the run ran on, as lines; the configuration has a place of its own."""
+    found: dict[str, str] = {}
+    for name, value in manifest.items():
+        if isinstance(value, dict) and name != "config":
+            found |= {f"{name}.{key}": _written(item) for key, item in value.items()}
+        elif name != "config":
+            found[name] = _written(value) if value not in ("", []) else "none"
+    return found
+
+
+def _command(run: RunFiles) -> str:
+    data_dir = run.manifest.get("data_dir")
+    return "fedpcs run config.toml" + (f" --data-dir {shlex.quote(str(data_dir))}" if data_dir else "")

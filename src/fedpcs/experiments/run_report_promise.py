@@ -1,0 +1,53 @@
+"""What a run promises its clients: whom the noise protects, against what, and whether the promise is kept."""
+
+from __future__ import annotations
+
+from fedpcs.experiments.run_config import PrivacyConfig
+from fedpcs.experiments.run_report_files import RunFiles
+from fedpcs.privacy.events import LEVELS, NOISE_WITH_GUARANTEE
+
+_PROTECTED = {
+    "client": "Each client is protected: its releases look alike for any two data sets it could hold.",
+    "record": "Each record is protected: a client's releases look alike when one of its records is replaced.",
+    "paper": "The paper speaks of records: a client's releases should look alike when one of them is replaced.",
+}
+
+
+def promise(privacy: PrivacyConfig) -> str:
+    """Return the sentences a report may print about a run's privacy, and no more.
+
+    Example:
+        >>> promise(PrivacyConfig(mode="none"))
+        'No privacy: updates leave clients as they are.'
+    """
+    if privacy.mode == "none":
+        return "No privacy: updates leave clients as they are."
+    is_proven = next(level.is_proven for level in LEVELS if level.name == privacy.mode)
+    if not is_proven:
+        standing = "This is the paper's calibration; not a proven guarantee for more than one local step"
+        if privacy.noise not in NOISE_WITH_GUARANTEE:
+            standing += f", and a simulation: the noise is seeded (noise = {privacy.noise})"
+    elif privacy.noise in NOISE_WITH_GUARANTEE:
+        standing = f"The guarantee holds (noise = {privacy.noise}), at the ρ and ε of the table"
+    else:
+        standing = (
+            f"This run is a simulation: seeded noise (noise = {privacy.noise}), no guarantee; "
+            "with noise = secure the same run is a guarantee"
+        )
+    return f"{_PROTECTED[privacy.mode]} {standing}."
+
+
+def caveats(run: RunFiles) -> list[str]:
+    """Return what must be said beside the promise."""
+    if run.config.privacy.mode == "none":
+        return []
+    found = []
+    for sampler in run.samplers:
+        labels = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))
+        found += [f"{sampler.name}: {label}." for label in labels]
+    found.append("No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases.")
+    if any(result.get("label_counts") for sampler in run.samplers for result in sampler.done):
+        found.append(
+            "The heat map below shows clients' data without noise: it is for the experimenter, not for release."
+        )
+    return found

@@ -1,0 +1,249 @@
+"""The tables of a run's report: a row per sampler, and for every column a sentence that says what it holds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from typing import Any
+
+from fedpcs.experiments.figure_style import amount, gain
+from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles, total
+from fedpcs.experiments.run_report_finding import compare_all, ended_at, reference_of
+
+_NOT_YET = "not yet"
+_PLAYED = {
+    "rational": "yes: best responses",
+    "static": "no: each kept its first budget",
+    "selfish": "no: all spent the least allowed",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its heading, what it means in a sentence, and a sampler's cell."""
+
+    heading: str
+    meaning: str
+    cell: Callable[[SamplerFiles], str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sampler: its cells, and what must be said of it."""
+
+    name: str
+    cells: tuple[str, ...]
+    remark: str
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table and its definitions."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+def make_tables(run: RunFiles) -> list[ReportTable]:
+    """Return the report's tables: what was learned, what it cost, who answered."""
+    return [
+        _table(run, "What the samplers came to", _learning_columns(run)),
+        _table(run, "What it cost clients, and the game they played", _cost_columns(run), _remark),
+        _table(run, "Who answered", _answer_columns()),
+    ]
+
+
+def _table(
+    run: RunFiles, title: str, columns: tuple[Column, ...], remark: Callable[[SamplerFiles], str] = lambda _: ""
+) -> ReportTable:
+    rows = [Row(one.name, tuple(column.cell(one) for column in columns), remark(one)) for one in run.samplers]
+    return ReportTable(title, columns, tuple(rows))
+
+
+def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
+    reference = reference_of(run).name
+    against = {found.sampler: found.words for found in compare_all(run)}
+    compared = Column(
+        f"against {reference}",
+        f"Accuracy minus that of {reference}, paired by seed, in percentage points; in brackets its t-interval: all "
+        "intervals of the column hold together with 95 % confidence. It speaks of other seeds, not of other test "
+        "records.",
+        lambda sampler: against.get(sampler.name, "–"),
+    )
+    return (
+        Column(
+            "accuracy",
+            "Share of test records the last model labels rightly: mean ± standard deviation over finished seeds.",
+            lambda sampler: ended_at(sampler) if sampler.done else _NOT_YET,
+        ),
+        *((compared,) if against else ()),
+        Column(
+            "loss",
+            "Cross-entropy of the last model on the test records, likewise.",
+            lambda sampler: _mean(sampler, "loss", digits=3),
+        ),
+        Column(
+            "rewards paid",
+            "What drawn clients were paid over the run, in the game's money (budget in units of game.budget_unit times "
+            "R_t), likewise.",
+            lambda sampler: _mean(sampler, "paid"),
+        ),
+        Column("rounds", "Rounds done of those planned, least and most over seeds.", lambda one: _rounds(run, one)),
+    )
+
+
+def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
+    delta = f"{run.config.privacy.delta:g}"
+    over = "Over all seeds the least, the mean of the medians and the greatest, rounded up."
+    return (
+        Column(
+            "ρ spent",
+            f"zCDP of all releases of a client together: least / median / greatest client ever charged. {over}",
+            lambda sampler: _spent(sampler, "rho"),
+        ),
+        Column(
+            f"ε spent at δ = {delta}",
+            f"The same as (ε, δ): least / median / greatest client ever charged. {over}",
+            lambda sampler: _spent(sampler, "epsilon"),
+        ),
+        Column(
+            "clients charged",
+            f"How many of the {run.config.data.num_clients:,} clients released anything; mean over seeds.",
+            lambda sampler: _mean_of([result["spent"]["num_clients"] for result in sampler.done]),
+        ),
+        Column(
+            "exploitability",
+            "The certificate of the sampler's game: what a client gains by leaving the announced budgets, as a share "
+            "of its utility, on average over clients. The greatest, where the game was solved anew.",
+            _exploitability,
+        ),
+        Column("clients played rationally", "Whether they spent what the equilibrium asks.", _played),
+    )
+
+
+def _answer_columns() -> tuple[Column, ...]:
+    return (
+        Column("left", "Clients that had left for good by the end; sum over seeds.", _left),
+        Column("drop-outs", "Drawn clients that failed or never answered, by kind; sum over seeds.", _by("failures")),
+        Column("refusals", "Updates the server did not admit, by kind; sum over seeds.", _by("refusals")),
+        Column(
+            "drawn again",
+            "Draws repeated because fewer than engine.quorum answered; sum over seeds.",
+            lambda sampler: f"{sum(line['attempt'] for arm in sampler.arms for line in arm.rounds):,}",
+        ),
+        Column(
+            "evenness",
+            "Jain's index of how often clients were drawn: 1 if all equally often, 1/N if always the same one; mean "
+            "over seeds.",
+            lambda sampler: _last(sampler, "evenness"),
+        ),
+        Column(
+            "against design",
+            "Root mean square of (drawn − designed) in standard deviations, over clients: near 1 if draws follow the "
+            "sampler's own probabilities, “none” if it has none; mean over seeds.",
+            lambda sampler: _last(sampler, "inclusion_score"),
+        ),
+    )
+
+
+def _remark(sampler: SamplerFiles) -> str:
+    return "; ".join(dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure")))
+
+
+def _mean(sampler: SamplerFiles, name: str, digits: int | None = None) -> str:
+    values = [float(result[name]) for result in sampler.done]
+    return _mean_of(values, digits)
+
+
+def _mean_of(values: list[float], digits: int | None = None) -> str:
+    def written(value: float) -> str:
+        return amount(value) if digits is None else f"{value:,.{digits}f}"
+
+    if not values:
+        return _NOT_YET
+    middle = written(statistics.fmean(values))
+    return middle if len(values) == 1 else f"{middle} ± {written(statistics.stdev(values))}"
+
+
+def _rounds(run: RunFiles, sampler: SamplerFiles) -> str:
+    done = [len(arm.rounds) for arm in sampler.arms]
+    found = f"{min(done):,}" if min(done) == max(done) else f"{min(done):,}–{max(done):,}"
+    early = sum(result["ended_by"] == "budget" for result in sampler.done)
+    why = f"; {early} ended as nobody could afford another round" if early else ""
+    return f"{found} of {run.config.rounds:,}{why}"
+
+
+def _spent(sampler: SamplerFiles, unit: str) -> str:
+    found = [result["spent"][unit] for result in sampler.done if result["spent"]["num_clients"] > 0]
+    if not found:
+        return "nothing" if sampler.done else _NOT_YET
+    least = min(one["minimum"] for one in found)
+    middle = statistics.fmean(one["median"] for one in found)
+    greatest = max(one["maximum"] for one in found)
+    return " / ".join(rounded_up(value) for value in (least, middle, greatest))
+
+
+def rounded_up(value: float) -> str:
+    """Return a number with three digits that matter, never less than it is: the private side.
+
+    Example:
+        >>> rounded_up(3.7298), rounded_up(0.05290122), rounded_up(1234.5), rounded_up(2.0)
+        ('3.73', '0.0530', '1,240', '2.00')
+    """
+    found = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)
+    exact = found if value == 0.0 else found.quantize(_last_digit(found))
+    return f"{exact:,f}"
+
+
+def _last_digit(number: Any) -> Any:
+    return number.scaleb(0).__class__((0, (1,), number.adjusted() - 2))
+
+
+def _exploitability(sampler: SamplerFiles) -> str:
+    gains = [result["game"]["exploitability"] for result in sampler.done]
+    lines = [line for arm in sampler.arms for line in arm.rounds if "replanned" in line]
+    known = [one for one in [*gains, *(line.get("exploitability") for line in lines)] if one is not None]
+    if not known:
+        return "not played" if gains else _NOT_YET
+    kept = sum("exploitability" not in line for line in lines)
+    solved = len(lines) - kept
+    anew = f"; solved anew {solved} times" if solved else ""
+    return gain(max(known)) + anew + (f"; not solved {kept} times, the last schedule kept" if kept else "")
+
+
+def _played(sampler: SamplerFiles) -> str:
+    games = [result["game"] for result in sampler.done]
+    words = [
+        "no game: nothing depends on budgets" if game["standing"] == "not-played" else _PLAYED[game["behaviour"]]
+        for game in games
+    ]
+    return "; ".join(dict.fromkeys(words)) or _NOT_YET
+
+
+def _left(sampler: SamplerFiles) -> str:
+    known = [
+        arm.result["num_left"] if arm.result else len({who for line in arm.rounds for who in line["left"]})
+        for arm in sampler.arms
+    ]
+    return f"{sum(known):,}"
+
+
+def _by(name: str) -> Callable[[SamplerFiles], str]:
+    def cell(sampler: SamplerFiles) -> str:
+        kinds: dict[str, int] = {}
+        for arm in sampler.arms:
+            for line in arm.rounds:
+                for kind, number in line[name].items():
+                    kinds[kind] = kinds.get(kind, 0) + number
+        spelled = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+        return f"{total(sampler.arms, name):,}" + (f" ({spelled})" if spelled else "")
+
+    return cell
+
+
+def _last(sampler: SamplerFiles, name: str) -> str:
+    found = [float(track.values[-1]) for track in sampler.tracks("draw", name)]
+    return f"{statistics.fmean(found):.2f}" if found else "none"
