@@ -13,7 +13,6 @@ import numpy as np
 from fedpcs.engines.base import Score
 from fedpcs.learning.server import Heard, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
-from fedpcs.privacy.conversion import Method, to_epsilon
 from fedpcs.sampling import report_round
 
 # Refusals spelled out in one line of the log; the rest are counted.
@@ -62,6 +61,9 @@ def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
     rho = spread((charged / NANOS_PER_UNIT).tolist())
     if charged.size == 0:
         return Spent(rho, Spread(0.0, 0.0, 0.0), 0)
+    # Imported here because it brings SciPy, for which a run without privacy need not wait.
+    from fedpcs.privacy.conversion import Method, to_epsilon
+
     law: Method = "exact" if is_gaussian else "tight"
     found = [to_epsilon(Rho(int(charged[k])), delta, law) for k in (0, charged.size // 2, -1)]
     return Spent(rho, Spread(*found), int(charged.size))

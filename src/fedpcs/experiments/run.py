@@ -36,7 +36,6 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.partition import label_counts, partition
 from fedpcs.learning.server import BoolArray, ServerPlan
 from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.conversion import to_rho
 from fedpcs.sampling import Sampler, disclosure, make_sampler
 
 
@@ -205,6 +204,8 @@ def server_plan(
 def _limit(privacy: PrivacyConfig) -> Rho | None:
     if privacy.limit_epsilon is None:
         return None
+    from fedpcs.privacy.conversion import to_rho
+
     law: Literal["exact", "tight"] = "tight" if privacy.noise == "exact" else "exact"
     return Rho.at_most(to_rho(float(privacy.limit_epsilon), float(privacy.delta), law))
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from matplotlib.figure import Figure
+
 from fedpcs.experiments.run_figures_budgets import budget_figure
 from fedpcs.experiments.run_figures_curves import accuracy_figure, loss_figure
 from fedpcs.experiments.run_figures_draws import draws_figure
+from fedpcs.experiments.run_figures_noise import noise_figure
 from fedpcs.experiments.run_figures_page import NothingToDraw, Picture, picture_of
 from fedpcs.experiments.run_figures_partition import heat_map
-from fedpcs.experiments.run_figures_privacy import epsilon_figure, noise_figure
+from fedpcs.experiments.run_figures_spent import epsilon_figure
 from fedpcs.experiments.run_report_files import RunFiles
-from matplotlib.figure import Figure
 
 FIGURES: dict[str, Callable[[RunFiles], Figure]] = {
     "Accuracy over rounds": accuracy_figure,

@@ -15,7 +15,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens
 from fedpcs.experiments.run_figures_page import NothingToDraw
-from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles, Track, mean_track
+from fedpcs.experiments.run_report_files import ArmFiles, RunFiles, SamplerFiles, Track, mean_track
 
 # Relative differences a reader could not see.
 _UNSEEN = 0.02
@@ -41,6 +41,12 @@ class Played:
     announced: Track | None
     reward: Track | None
 
+    @property
+    def is_replanned(self) -> bool:
+        """Whether the game was solved anew on the way, so that what was announced first did not stand."""
+        lines = [line for sampler in self.samplers for arm in sampler.arms for line in arm.rounds]
+        return any("replanned" in line for line in lines)
+
 
 def budget_figure(run: RunFiles) -> Figure:
     """Draw the mean budget of all clients and of the drawn above, rewards below."""
@@ -49,7 +55,11 @@ def budget_figure(run: RunFiles) -> Figure:
         raise NothingToDraw("No budgets to draw: nobody has played yet, or nothing depends on budgets in this run.")
     has_reward = any(game.reward is not None for game in games)
     note = "Solid: mean over all clients. Faint: mean over the clients drawn."
-    note += " Dashed: φ(t), the mean announced." if has_reward else " What was announced is known once an arm is done."
+    note += (
+        " Dashed: φ(t), the mean first announced."
+        if has_reward
+        else " What was announced is known once an arm is done."
+    )
     num_rows, height = (2, 5.2) if has_reward else (1, 3.5)
     figure, panels = style.new_figure(_title(games), note=note, height_inches=height, num_rows=num_rows)
     _draw_budgets(panels[0], games)
@@ -87,19 +97,23 @@ def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str,
     name = pen.name if len(samplers) == 1 else f"{pen.name} + {len(samplers) - 1} more"
     if len(samplers) == len(run.samplers) > 1:
         name = "all samplers"
-    drawn = [_drawn_mean(sampler, k) for sampler in samplers for k in range(len(sampler.arms))]
     return Played(
         samplers,
         Pen(name, pen.colour, pen.stroke),
-        mean_track([track for sampler in samplers for track in sampler.tracks("mean_budget")]),
-        mean_track([track for track in drawn if not track.is_empty]),
+        mean_track([track for sampler in samplers for track in sampler.settled_tracks("mean_budget")]),
+        mean_track([_drawn_mean(arm) for arm in _settled(samplers)]),
         _path(done[0]["game"]["announced_mean_budget"]) if done else None,
         _path(done[0]["game"]["reward"]) if done else None,
     )
 
 
-def _drawn_mean(sampler: SamplerFiles, arm_index: int) -> Track:
-    lines = [line for line in sampler.arms[arm_index].rounds if line["cohort"]]
+def _settled(samplers: tuple[SamplerFiles, ...]) -> list[ArmFiles]:
+    arms = [arm for sampler in samplers for arm in sampler.arms if any(line["cohort"] for line in arm.rounds)]
+    return [arm for arm in arms if arm.result is not None] or arms
+
+
+def _drawn_mean(arm: ArmFiles) -> Track:
+    lines = [line for line in arm.rounds if line["cohort"]]
     rounds = np.array([line["round"] for line in lines], dtype=np.float64)
     return Track(rounds, np.array([line["cohort_budget"] / len(line["cohort"]) for line in lines], dtype=np.float64))
 
@@ -123,7 +137,7 @@ def _draw_budgets(axes: Axes, games: list[Played]) -> None:
             if _gap(game) > _UNSEEN:
                 draw_line(axes, game.announced, game.pen.colour, linewidth=1.4, linestyle=style.DASHES, marker="")
             shown.append(game.announced)
-    fit(axes, shown, from_zero=True)
+    fit(axes, shown)
     axes.set_ylabel("budget, ρ of zCDP", color=style.INK)
     style.caption(axes, "Mean budget a client spends if drawn")
 
@@ -159,6 +173,8 @@ def _title(games: list[Played]) -> str:
     start, end = style.amount(float(first.spent.values[0])), style.amount(float(first.spent.values[-1]))
     path = f"goes from {start} to {end}" if start != end else f"stays at {start}"
     who = "" if len(games) == 1 else f" under {first.pen.name}"
+    if any(game.is_replanned for game in games):
+        return f"The mean budget{who} {path}; the game was solved anew as clients came and went"
     if first.announced is None:
         return f"The mean budget{who} {path}"
     widest = max(_gap(game) for game in games)

@@ -25,8 +25,9 @@ def draws_figure(run: RunFiles) -> Figure:
     drawn = [sampler for sampler in run.samplers if any(arm.rounds for arm in sampler.arms)]
     if not drawn:
         raise NothingToDraw("No client has been drawn yet.")
-    scores = {sampler.name: sampler.tracks("draw", "inclusion_score") for sampler in drawn}
-    designed = {name: mean_track(tracks) for name, tracks in scores.items() if tracks}
+    scores = {sampler.name: sampler.settled_tracks("draw", "inclusion_score") for sampler in drawn}
+    means = {name: mean_track(tracks) for name, tracks in scores.items() if tracks}
+    designed = {name: mean for name, mean in means.items() if not mean.is_empty}
     num_rows, height = (2, 5.2) if designed else (1, 3.5)
     figure, panels = style.new_figure(
         _title(run, drawn, designed), note=_note(drawn, designed), height_inches=height, num_rows=num_rows

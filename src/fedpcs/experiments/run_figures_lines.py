@@ -61,9 +61,8 @@ def thinned(track: Track) -> Track:
 def draw_line(axes: Axes, track: Track, colour: str, **how: Any) -> None:
     """Draw a track; a handful of points get dots, so that one alone is seen."""
     shown = thinned(track)
-    axes.plot(
-        shown.rounds, shown.values, color=colour, marker=style.marker(shown.rounds.size), **{"markersize": 3.5, **how}
-    )
+    look = {"marker": style.marker(shown.rounds.size), "markersize": 3.5, **how}
+    axes.plot(shown.rounds, shown.values, color=colour, **look)
 
 
 def fit(axes: Axes, tracks: list[Track], *, from_zero: bool = False) -> None:

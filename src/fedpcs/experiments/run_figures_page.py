@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from fedpcs.errors import FedpcsError
 
 # Two stand side by side on a desktop; on a phone's width letters are still read.
-WIDTH_INCHES = 4.8
+WIDTH_INCHES = 4.6
 
 
 class NothingToDraw(FedpcsError):
@@ -36,8 +36,9 @@ class Picture:
 
 def picture_of(figure: Figure) -> Picture:
     """Take a figure's words out of its drawing, and the drawing to the page's width."""
-    title, note = (" ".join(words.split()) for words in (figure.get_suptitle(), figure.get_supxlabel()))
-    for text in [text for text in figure.texts if text.get_text() in (figure.get_suptitle(), figure.get_supxlabel())]:
+    words = figure.get_suptitle(), figure.get_supxlabel()
+    title, note = (text.replace("\n", " ") for text in words)
+    for text in [text for text in figure.texts if text.get_text() in words]:
         text.set_visible(False)
         text.set_in_layout(False)
     figure.set_size_inches(WIDTH_INCHES, figure.get_size_inches()[1])

@@ -12,8 +12,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from fedpcs.experiments.figure_style import percent
 from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.run_figures import draw_all
+from fedpcs.experiments.run_figures_partition import split_words
 from fedpcs.experiments.run_report_files import RunFiles, read_run
 from fedpcs.experiments.run_report_finding import headline
 from fedpcs.experiments.run_report_promise import caveats, promise
@@ -63,19 +65,16 @@ def render(run: RunFiles) -> str:
 
 def _facts(run: RunFiles) -> str:
     config = run.config
-    split = {"dirichlet": f"Dirichlet({config.data.alpha:g})", "iid": "IID"}.get(
-        config.data.partition, config.data.partition
-    )
     seeds = "1 seed" if len(config.seeds) == 1 else f"{len(config.seeds)} seeds"
     return (
-        f"{config.data.name} split {split} over {config.data.num_clients:,} clients, model {config.training.model}, "
-        f"{config.rounds:,} rounds, {config.sampling.sampling_ratio:.0%} of clients drawn, {seeds}"
+        f"{split_words(run)}; {config.data.num_clients:,} clients, {percent(float(config.sampling.sampling_ratio))} "
+        f"drawn in a round; model {config.training.model}; {config.rounds:,} rounds; {seeds}"
     )
 
 
 def _warnings(run: RunFiles) -> list[str]:
     forced = [
-        f"Resumed by force at {one.get('at')}: {'; '.join(one.get('differences', []))}. This is not the result of one run."
+        f"Resumed by force at {one['at']}, so this is not the result of one run: {'; '.join(one['differences'])}."
         for one in run.manifest.get("forced", [])
     ]
     return forced + ([run.manifest["note"]] if run.manifest.get("note") else [])

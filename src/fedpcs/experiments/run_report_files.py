@@ -40,7 +40,7 @@ class ArmFiles:
     result: dict[str, Any] | None
 
     def track(self, *path: str) -> Track:
-        """Return a number of every round's line, such as track("spent", "rho", "maximum")."""
+        """Return a number of every round's line, where it is known, such as ("spent", "rho", "maximum")."""
         found = [(line["round"], _at(line, path)) for line in self.rounds]
         known = [(float(index), float(value)) for index, value in found if value is not None]
         table = np.array(known, dtype=np.float64).reshape(-1, 2)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
-from typing import Any
 
 from fedpcs.experiments.figure_style import amount, gain
-from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles, total
+from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
 from fedpcs.experiments.run_report_finding import compare_all, ended_at, reference_of
 
 _NOT_YET = "not yet"
@@ -68,8 +68,8 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
     against = {found.sampler: found.words for found in compare_all(run)}
     compared = Column(
         f"against {reference}",
-        f"Accuracy minus that of {reference}, paired by seed, in percentage points; in brackets its t-interval: all "
-        "intervals of the column hold together with 95 % confidence. It speaks of other seeds, not of other test "
+        f"Accuracy minus that of {reference}, paired by seed, in percentage points, with its t-interval. All "
+        "intervals of the column hold together with 95 % confidence. They speak of other seeds, not of other test "
         "records.",
         lambda sampler: against.get(sampler.name, "–"),
     )
@@ -96,7 +96,7 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
 
 
 def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
-    delta = f"{run.config.privacy.delta:g}"
+    delta = amount(float(run.config.privacy.delta))
     over = "Over all seeds the least, the mean of the medians and the greatest, rounded up."
     return (
         Column(
@@ -111,7 +111,7 @@ def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
         ),
         Column(
             "clients charged",
-            f"How many of the {run.config.data.num_clients:,} clients released anything; mean over seeds.",
+            f"How many of the {run.config.data.num_clients:,} clients released anything; mean ± standard deviation over seeds.",
             lambda sampler: _mean_of([result["spent"]["num_clients"] for result in sampler.done]),
         ),
         Column(
@@ -191,15 +191,9 @@ def rounded_up(value: float) -> str:
 
     Example:
         >>> rounded_up(3.7298), rounded_up(0.05290122), rounded_up(1234.5), rounded_up(2.0)
-        ('3.73', '0.0530', '1,240', '2.00')
+        ('3.73', '0.0530', '1,240', '2.0')
     """
-    found = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(value)
-    exact = found if value == 0.0 else found.quantize(_last_digit(found))
-    return f"{exact:,f}"
-
-
-def _last_digit(number: Any) -> Any:
-    return number.scaleb(0).__class__((0, (1,), number.adjusted() - 2))
+    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(value)):,f}"
 
 
 def _exploitability(sampler: SamplerFiles) -> str:
@@ -233,17 +227,16 @@ def _left(sampler: SamplerFiles) -> str:
 
 def _by(name: str) -> Callable[[SamplerFiles], str]:
     def cell(sampler: SamplerFiles) -> str:
-        kinds: dict[str, int] = {}
+        kinds: Counter[str] = Counter()
         for arm in sampler.arms:
             for line in arm.rounds:
-                for kind, number in line[name].items():
-                    kinds[kind] = kinds.get(kind, 0) + number
+                kinds.update(line[name])
         spelled = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
-        return f"{total(sampler.arms, name):,}" + (f" ({spelled})" if spelled else "")
+        return f"{kinds.total():,}" + (f" ({spelled})" if spelled else "")
 
     return cell
 
 
 def _last(sampler: SamplerFiles, name: str) -> str:
-    found = [float(track.values[-1]) for track in sampler.tracks("draw", name)]
+    found = [float(track.values[-1]) for track in sampler.settled_tracks("draw", name)]
     return f"{statistics.fmean(found):.2f}" if found else "none"

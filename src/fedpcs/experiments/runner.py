@@ -286,9 +286,9 @@ def _asker(plan: ServerPlan, state: ServerState, engine: Engine) -> Callable[[st
 
 
 def _too_few(plan: ServerPlan, now: int, given_up: Sequence[tuple[OpenRound, Heard]]) -> FedpcsError:
-    failures: list[ClientFailure | Refusal] = [
-        item for _, heard in given_up for item in (*heard.failures, *heard.refused)
-    ]
+    failures: list[ClientFailure | Refusal] = []
+    for _, heard in given_up:
+        failures += [*heard.failures, *heard.refused]
     why = f" The last to fail was client {failures[-1].client}: {failures[-1].reason}" if failures else ""
     lost = [item.kind for _, heard in given_up for item in heard.failures]
     if lost and all(kind == "device" for kind in lost):

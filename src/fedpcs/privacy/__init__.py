@@ -23,17 +23,10 @@ from fedpcs.privacy.clipping import ClippedMean as ClippedMean
 from fedpcs.privacy.clipping import ClippedUpdate as ClippedUpdate
 from fedpcs.privacy.clipping import clip_rows as clip_rows
 from fedpcs.privacy.clipping import clip_update as clip_update
-from fedpcs.privacy.conversion import EpsilonProfile as EpsilonProfile
-from fedpcs.privacy.conversion import epsilon_profile as epsilon_profile
-from fedpcs.privacy.conversion import to_delta as to_delta
-from fedpcs.privacy.conversion import to_epsilon as to_epsilon
-from fedpcs.privacy.conversion import to_rho as to_rho
 from fedpcs.privacy.events import Batch as Batch
 from fedpcs.privacy.events import Event as Event
 from fedpcs.privacy.events import compose as compose
 from fedpcs.privacy.events import compose_steps as compose_steps
-from fedpcs.privacy.honesty import NoiseClaim as NoiseClaim
-from fedpcs.privacy.honesty import check_noise as check_noise
 from fedpcs.privacy.ledger import PrivacyLedger as PrivacyLedger
 from fedpcs.privacy.ledger import ReleaseKey as ReleaseKey
 from fedpcs.privacy.mechanism import ClientMechanism as ClientMechanism
@@ -43,17 +36,35 @@ from fedpcs.privacy.mechanism import Release as Release
 from fedpcs.privacy.noise import noise_source as noise_source
 
 if TYPE_CHECKING:
+    from fedpcs.privacy.conversion import EpsilonProfile as EpsilonProfile
+    from fedpcs.privacy.conversion import epsilon_profile as epsilon_profile
+    from fedpcs.privacy.conversion import to_delta as to_delta
+    from fedpcs.privacy.conversion import to_epsilon as to_epsilon
+    from fedpcs.privacy.conversion import to_rho as to_rho
+    from fedpcs.privacy.honesty import NoiseClaim as NoiseClaim
+    from fedpcs.privacy.honesty import check_noise as check_noise
     from fedpcs.privacy.per_sample import per_sample_gradient as per_sample_gradient
     from fedpcs.privacy.private_training import LocalPlan as LocalPlan
     from fedpcs.privacy.private_training import private_sgd as private_sgd
 
-# These need torch, which takes a second to import and which accounting does without.
-_IN_TORCH = {"per_sample_gradient": "per_sample", "LocalPlan": "private_training", "private_sgd": "private_training"}
+# These need SciPy or torch, which take a second to import and which a client that charges and perturbs does without.
+_LATER = {
+    "EpsilonProfile": "conversion",
+    "epsilon_profile": "conversion",
+    "to_delta": "conversion",
+    "to_epsilon": "conversion",
+    "to_rho": "conversion",
+    "NoiseClaim": "honesty",
+    "check_noise": "honesty",
+    "per_sample_gradient": "per_sample",
+    "LocalPlan": "private_training",
+    "private_sgd": "private_training",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _IN_TORCH:
+    if name in _LATER:
         import importlib
 
-        return getattr(importlib.import_module(f"fedpcs.privacy.{_IN_TORCH[name]}"), name)
+        return getattr(importlib.import_module(f"fedpcs.privacy.{_LATER[name]}"), name)
     raise AttributeError(f"module 'fedpcs.privacy' has no attribute {name!r}")

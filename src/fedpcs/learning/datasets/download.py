@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from fedpcs.errors import CorruptFile, InvalidInput
 
@@ -95,13 +95,29 @@ def _attempt(url: str, partial: Path, on_progress: Progress) -> bool:
             start = 0
         length = response.headers.get("Content-Length")
         total = None if length is None else start + int(length)
-        with partial.open("ab" if start else "wb") as file:
+        with _opened(partial, "ab" if start else "wb") as file:
             done = start
             while chunk := response.read(_CHUNK_BYTES):
-                file.write(chunk)
+                _write(file, chunk)
                 done += len(chunk)
                 on_progress(done, total)
     return total is None or done == total
+
+
+def _opened(partial: Path, mode: str) -> IO[bytes]:
+    try:
+        return cast(IO[bytes], partial.open(mode))
+    except OSError as error:
+        raise InvalidInput(f"{partial} cannot be written: {error.strerror}.") from None
+
+
+def _write(file: IO[bytes], chunk: bytes) -> None:
+    """Write at once, so that a full disk is not taken for a broken connection."""
+    try:
+        file.write(chunk)
+        file.flush()
+    except OSError as error:
+        raise InvalidInput(f"{file.name} cannot be written: {error.strerror}. Make room.") from None
 
 
 def _goes_on_from(response: Any, start: int) -> bool:

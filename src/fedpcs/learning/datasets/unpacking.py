@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import stat
 import tarfile
 import zipfile
@@ -25,7 +26,7 @@ def unpack(archive: Path, folder: Path) -> None:
                 tar.extractall(folder, filter="data")
     except tarfile.FilterError as error:
         raise CorruptFile(f"{archive} must keep to its own folder: {error}. Do not use this archive.") from None
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise CorruptFile(f"{archive} must be a whole archive: {error}. Delete it and fetch it again.") from None
 
 
