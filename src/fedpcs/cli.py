@@ -24,6 +24,19 @@ app = typer.Typer(
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
+data = typer.Typer(
+    name="data",
+    help="Data sets: which there are, fetch one, check one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(data)
+
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", file_okay=False, help="Where data sets lie; FEDPCS_DATA or the cache if absent."),
+]
+
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
@@ -46,7 +59,7 @@ def run(
         str | None, typer.Argument(metavar="[CONFIG.toml|PRESET]", help="What to run; the preset `default` if absent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep the run; a new folder.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Where data sets are.")] = None,
+    data_dir: DataDirOption = None,
     overrides: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key, such as rounds=5.")
     ] = None,
@@ -300,6 +313,65 @@ def audit(
         talk.print(f"fedpcs: {error}")
     if found.result.is_contradicted:
         raise typer.Exit(7)
+
+
+@data.command("list")
+def data_list(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
+    """List the data sets: their published size, whether they are here, and their terms.
+
+    Example: fedpcs data list
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import data_report
+
+    found = data_report.describe_all(data_dir)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        data_report.print_all(found, Console())
+
+
+@data.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="A name from `fedpcs data list`.")],
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fetch a data set from its publisher unless it is here, and print its folder; a broken fetch goes on where it was.
+
+    Exit code 0 if it is here now, 2 if there is no such set or its server cannot be reached, 6 if what arrived is
+    damaged.
+
+    Example: fedpcs data fetch fashion-mnist --data-dir data
+    """
+    from fedpcs.learning.datasets import fetch_dataset
+
+    folder = fetch_dataset(name, data_dir, progress=True)
+    print(json.dumps({"name": name, "folder": str(folder)}) if as_json else folder)
+
+
+@data.command("check")
+def data_check(
+    name: Annotated[str, typer.Argument(help="A name from `fedpcs data list`, or package.module:function.")],
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read a data set from its files, and say whether they are the published ones.
+
+    Exit code 0 if it can be read, 2 if it is not here, 6 if a file is damaged.
+
+    Example: fedpcs data check cifar-10 --data-dir data
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import data_report
+
+    found = data_report.check(name, data_dir)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        data_report.print_check(found, Console())
 
 
 def _make_folder(folder: Path) -> None:

@@ -18,6 +18,7 @@ from fedpcs.engines.failures import Deadline, failure_of
 from fedpcs.learning.client import ClientSide, Question
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Reply, Task
+from fedpcs.learning.threads import one_thread
 
 
 class InProcessEngine:
@@ -43,7 +44,7 @@ class InProcessEngine:
 
     def _answer(self, task: Task, model: torch.Tensor) -> Reply:
         try:
-            with _one_thread(), _at_most(self._deadline_seconds):
+            with one_thread(), _at_most(self._deadline_seconds):
                 report: ClientReport = self._side.answer(task, model, torch.empty_like(model))
                 return report
         except (Exception, SystemExit) as error:  # whatever a client's model or data do, the round goes on
@@ -56,7 +57,7 @@ class InProcessEngine:
 
     def _ask(self, question: Question, task: Task, model: torch.Tensor) -> float:
         try:
-            with _one_thread(), _at_most(self._deadline_seconds):
+            with one_thread(), _at_most(self._deadline_seconds):
                 return self._side.ask(question, task, model)
         except (Exception, SystemExit):  # it does not answer; what it would have said of itself cannot be made up
             return math.nan
@@ -64,23 +65,12 @@ class InProcessEngine:
     def score(self, parameters: Values) -> Score:
         """Evaluate a model on the test records."""
         num_tests = self._side.data.num_tests
-        with _one_thread():
+        with one_thread():
             model = as_tensor(parameters)
             return total_score([self._side.score(*piece, model) for piece in chunks(num_tests)], num_tests)
 
     def close(self) -> None:
         """Nothing to let go of."""
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute on one thread, as workers do: how sums are split over threads changes their last bits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

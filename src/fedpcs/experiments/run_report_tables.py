@@ -111,7 +111,7 @@ def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
         ),
         Column(
             "clients charged",
-            f"How many of the {run.config.data.num_clients:,} clients released anything; mean ± standard deviation over seeds.",
+            f"How many of {run.config.data.num_clients:,} clients released anything; mean ± standard deviation over seeds.",
             lambda sampler: _mean_of([result["spent"]["num_clients"] for result in sampler.done]),
         ),
         Column(

@@ -41,6 +41,7 @@ from fedpcs.learning.server import (
     open_round,
     without_outliers,
 )
+from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.privacy.events import Event
 from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
@@ -110,7 +111,7 @@ def run_arm(plan: ServerPlan, parameters: Values, engine: Engine, store: ArmStor
         CorruptFile: No checkpoint is whole.
     """
     plan, state = _restored(plan, parameters, store, settings)
-    with PrivacyLedger.open(store.ledger) as ledger:
+    with one_thread(), PrivacyLedger.open(store.ledger) as ledger:
         state = replace(state, spent=_spent(plan, ledger, 0, state.next_round))
         while state.next_round < plan.num_rounds:
             began = time.monotonic()
