@@ -26,8 +26,6 @@ from fedpcs.privacy.budget import Rho
 
 READY, REFUSED, IN_SLOT, MESSAGE, NUMBERS, FAILED = b"RXSMNF"
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-# mallopt's names for: give memory back to the system above…, ask for it by mmap above…, ask for this much more.
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 
 
 def serve(connection: Connection, make_side: Callable[[], ClientSide], parameters: Tensor, slots: Tensor) -> None:
@@ -107,11 +105,4 @@ def _settle_in() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides what it means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if os.uname().sysname == "Linux":
-        library = ctypes.CDLL(None)
-        library.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if hasattr(
-            library, "mallopt"
-        ):  # keep freed tensors: asking the system for pages again costs a tenth of a round
-            library.mallopt(_MMAP_THRESHOLD, 2**30)
-            library.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-            library.mallopt(_TOP_PAD, 2**26)
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)

@@ -19,11 +19,11 @@ from fedpcs.experiments.run_report_files import RunFiles
 FIGURES: dict[str, Callable[[RunFiles], Figure]] = {
     "Accuracy over rounds": accuracy_figure,
     "Loss over rounds": loss_figure,
-    "Budgets and rewards": budget_figure,
     "Privacy spent": epsilon_figure,
+    "Who holds what": heat_map,
+    "Budgets and rewards": budget_figure,
     "Noise and signal": noise_figure,
     "Who is drawn": draws_figure,
-    "Who holds what": heat_map,
 }
 
 

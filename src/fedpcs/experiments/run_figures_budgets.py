@@ -5,7 +5,7 @@ Samplers whose clients play the same game share an announcement, and are drawn a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -99,7 +99,7 @@ def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str,
         name = "all samplers"
     return Played(
         samplers,
-        Pen(name, pen.colour, pen.stroke),
+        replace(pen, name=name),
         mean_track([track for sampler in samplers for track in sampler.settled_tracks("mean_budget")]),
         mean_track([_drawn_mean(arm) for arm in _settled(samplers)]),
         _path(done[0]["game"]["announced_mean_budget"]) if done else None,

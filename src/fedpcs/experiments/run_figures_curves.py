@@ -32,7 +32,8 @@ def loss_figure(run: RunFiles) -> Figure:
 def _curves(run: RunFiles, name: str, written: Callable[[float], str]) -> Figure:
     means, styles = _means(run, name), pens(run)
     note = "Thick: mean over seeds. Thin: each seed." if len(run.config.seeds) > 1 else ""
-    figure, (axes,) = style.new_figure(_title(means, name, written), note=note, height_inches=3.5)
+    what = f"Mean {name}" if len(run.config.seeds) > 1 else name.capitalize()
+    figure, (axes,) = style.new_figure(_title(means, what, written), note=note, height_inches=3.5)
     everything, labels = list(means.values()), []
     for sampler in run.samplers:
         if sampler.name not in means:
@@ -40,7 +41,7 @@ def _curves(run: RunFiles, name: str, written: Callable[[float], str]) -> Figure
         pen, mean, tracks = styles[sampler.name], means[sampler.name], sampler.tracks(name)
         for track in map(thinned, tracks):
             axes.plot(track.rounds, track.values, color=pen.colour, linewidth=0.7, alpha=0.4)
-        draw_line(axes, mean, pen.colour, linewidth=2.2, linestyle=pen.stroke, label=sampler.name)
+        draw_line(axes, mean, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label=sampler.name)
         everything += tracks
         labels.append(style.EndLabel(pen.name, float(mean.values[-1]), pen.colour))
     fit(axes, everything)
@@ -64,6 +65,6 @@ def _title(means: dict[str, Track], what: str, written: Callable[[float], str]) 
     ends = {name: float(mean.values[-1]) for name, mean in means.items()}
     if len(means) == 1:
         (mean,) = means.values()
-        return f"Mean {what} goes from {written(float(mean.values[0]))} to {written(float(mean.values[-1]))} by {last}"
+        return f"{what} goes from {written(float(mean.values[0]))} to {written(float(mean.values[-1]))} by {last}"
     low, high = min(ends, key=ends.__getitem__), max(ends, key=ends.__getitem__)
-    return f"Mean {what} by {last} lies between {written(ends[low])} ({low}) and {written(ends[high])} ({high})"
+    return f"{what} by {last} lies between {written(ends[low])} ({low}) and {written(ends[high])} ({high})"

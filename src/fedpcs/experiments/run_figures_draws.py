@@ -62,7 +62,7 @@ def _draw_times(
     for sampler in drawn:
         pen, curve = styles[sampler.name], _shares(run, sampler)
         shown = thinned(curve)
-        axes.step(shown.rounds, shown.values, where="mid", color=pen.colour, linewidth=1.8, linestyle=pen.stroke)
+        axes.step(shown.rounds, shown.values, where="mid", color=pen.colour, linewidth=pen.width, linestyle=pen.stroke)
         curves.append(curve)
         labels.append(style.EndLabel(pen.name, float(curve.values[-1]), pen.colour))
     fit(axes, curves, from_zero=True)
@@ -79,12 +79,13 @@ def _draw_scores(axes: Axes, designed: dict[str, Track], styles: dict[str, Pen])
     axes.axhline(1.0, color=style.GREY, linewidth=1.0, linestyle=style.DASHES)
     labels = []
     for name, track in designed.items():
-        draw_line(axes, track, styles[name].colour, linewidth=1.8, linestyle=styles[name].stroke, label=name)
-        labels.append(style.EndLabel(styles[name].name, float(track.values[-1]), styles[name].colour))
+        pen = styles[name]
+        draw_line(axes, track, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label=name)
+        labels.append(style.EndLabel(pen.name, float(track.values[-1]), pen.colour))
     one = Track(np.array([0.0]), np.array([1.0]))
     fit(axes, [*designed.values(), one], from_zero=True)
     axes.set_ylabel("drawn − designed,\nin std. dev.", color=style.INK)
-    style.caption(axes, "Distance from the design; chance alone gives 1")
+    style.caption(axes, "Distance from the design (chance: 1)")
     style.label_ends(axes, labels, panel_inches=1.8)
 
 

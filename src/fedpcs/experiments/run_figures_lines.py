@@ -15,7 +15,9 @@ from fedpcs.experiments.run_report_files import RunFiles, Track
 # Okabe and Ito's, the two that are too pale for letters made darker.
 _COLOURS = (style.BLUE, style.VERMILION, style.GREEN, "#A3527F", style.DARK_ORANGE)
 _STROKES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-_MOST_POINTS = 400
+# Letters that look like the strokes, for labels once colours alone do not tell samplers apart.
+_STROKE_SIGNS = ("━ ", "╍ ", "┅ ", "┉ ")
+_MOST_POINTS = 300
 _MOST_LETTERS = 18
 
 
@@ -27,20 +29,25 @@ class Pen:
         name: The sampler's name, short enough for a label and safe from being read as mathematics.
         colour: Of its lines and label.
         stroke: Of its lines.
+        width: Of its main line, in points: the more lines there are, the finer.
     """
 
     name: str
     colour: str
     stroke: Any
+    width: float
 
 
 def pens(run: RunFiles) -> dict[str, Pen]:
     """Return a pen for every sampler, by its name: the same in every figure."""
     names = [sampler.name for sampler in run.samplers]
-    return {
-        name: Pen(_short(name), _COLOURS[k % len(_COLOURS)], _STROKES[k // len(_COLOURS) % len(_STROKES)])
-        for k, name in enumerate(names)
-    }
+    width = 2.2 if len(names) <= len(_COLOURS) else 1.4
+    found = {}
+    for k, name in enumerate(names):
+        turn = k // len(_COLOURS) % len(_STROKES)
+        sign = _STROKE_SIGNS[turn] if len(names) > len(_COLOURS) else ""
+        found[name] = Pen(sign + _short(name), _COLOURS[k % len(_COLOURS)], _STROKES[turn], width)
+    return found
 
 
 def _short(name: str) -> str:

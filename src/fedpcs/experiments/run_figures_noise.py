@@ -40,7 +40,7 @@ def noise_figure(run: RunFiles) -> Figure:
         _draw_each(panels[1], shares, styles, panel_inches)
         panels[1].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.6g}\N{NO-BREAK SPACE}%"))
         panels[1].set_ylabel("noise ÷ update", color=style.INK)
-        style.caption(panels[1], "How much of its norm noise alone would make")
+        style.caption(panels[1], "Noise alone, as a share of it")
         style.round_axis(panels[1], run.config.rounds)
     return figure
 
@@ -60,7 +60,7 @@ def _draw_each(axes: Axes, tracks: dict[str, Track], styles: dict[str, Pen], pan
     labels = []
     for name, track in tracks.items():
         pen = styles[name]
-        draw_line(axes, track, pen.colour, linewidth=1.8, linestyle=pen.stroke, label=name)
+        draw_line(axes, track, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label=name)
         labels.append(style.EndLabel(pen.name, float(track.values[-1]), pen.colour))
     fit(axes, list(tracks.values()), from_zero=True)
     style.label_ends(axes, labels, panel_inches=panel_inches)

@@ -62,7 +62,7 @@ def _draw_band(axes: Axes, sampler: SamplerFiles, greatest: Track, pen: Pen) -> 
     axes.fill_between(low.rounds, low.values, high.values, color=pen.colour, alpha=0.13, linewidth=0)
     draw_line(axes, least, pen.colour, linewidth=0.8, alpha=0.7, marker="", label="least")
     draw_line(axes, greatest, pen.colour, linewidth=0.8, alpha=0.7, marker="", label="greatest")
-    draw_line(axes, middle, pen.colour, linewidth=2.2, linestyle=pen.stroke, label="median")
+    draw_line(axes, middle, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label="median")
     return [
         style.EndLabel(f"{pen.name}, greatest", float(greatest.values[-1]), pen.colour),
         style.EndLabel(f"{pen.name}, median", float(middle.values[-1]), pen.colour),
@@ -71,7 +71,7 @@ def _draw_band(axes: Axes, sampler: SamplerFiles, greatest: Track, pen: Pen) -> 
 
 def _draw_lines(axes: Axes, sampler: SamplerFiles, greatest: Track, pen: Pen) -> list[style.EndLabel]:
     middle = over_seeds(sampler, "median", np.mean)
-    draw_line(axes, greatest, pen.colour, linewidth=2.0, linestyle=pen.stroke, label="greatest")
+    draw_line(axes, greatest, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label="greatest")
     draw_line(axes, middle, pen.colour, linewidth=0.9, linestyle=pen.stroke, alpha=0.45, label="median")
     return [style.EndLabel(pen.name, float(greatest.values[-1]), pen.colour)]
 
@@ -86,7 +86,9 @@ def _draw_limit(axes: Axes, limit: float) -> style.EndLabel:
 def _title(run: RunFiles, greatest: dict[str, Track]) -> str:
     top = rounded_up(max(float(track.values.max()) for track in greatest.values()))
     when = "By the end" if run.num_done == run.num_arms else "So far"
-    return f"{when} no client has spent more than ε = {top} at δ = {style.amount(float(run.config.privacy.delta))}"
+    sign = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+    delta = style.amount(float(run.config.privacy.delta))
+    return f"{when} no client has spent more than ε{sign}{top} at δ{sign}{delta}"
 
 
 def _note(run: RunFiles, has_bands: bool) -> str:

@@ -59,7 +59,7 @@ def render(run: RunFiles) -> str:
         settings=_settings(run),
         manifest=_manifest(run.manifest),
         command=_command(run),
-        is_repeatable=run.config.privacy.mode == "none" or run.config.privacy.noise == "fast",
+        repeats=_repeats(run),
     )
 
 
@@ -77,7 +77,9 @@ def _warnings(run: RunFiles) -> list[str]:
         f"Resumed by force at {one['at']}, so this is not the result of one run: {'; '.join(one['differences'])}."
         for one in run.manifest.get("forced", [])
     ]
-    return forced + ([run.manifest["note"]] if run.manifest.get("note") else [])
+    unfinished = f"Not finished: {run.num_done} of {run.num_arms} arms are done. What is said here is said of those."
+    note = [str(run.manifest["note"])] if run.manifest.get("note") else []
+    return ([unfinished] if run.num_done < run.num_arms else []) + forced + note
 
 
 def _settings(run: RunFiles) -> dict[str, dict[str, str]]:
@@ -105,6 +107,17 @@ def _manifest(manifest: dict[str, Any]) -> dict[str, str]:
         elif name != "config":
             found[name] = _written(value) if value not in ("", []) else "none"
     return found
+
+
+def _repeats(run: RunFiles) -> str:
+    """Say what running it again gives."""
+    if run.config.privacy.mode != "none" and run.config.privacy.noise != "fast":
+        return (
+            "Its noise comes from the operating system and cannot be repeated: numbers will differ, within that noise."
+        )
+    if run.config.engine.device != "cpu":
+        return "With the same versions it gives the same numbers up to rounding: bits may differ on CUDA."
+    return "With the same versions it gives the same numbers."
 
 
 def _command(run: RunFiles) -> str:

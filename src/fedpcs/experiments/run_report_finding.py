@@ -52,13 +52,13 @@ class Comparison:
 
     @property
     def words(self) -> str:
-        """The difference in percentage points, and its interval."""
+        """The difference in percentage points, and the ends of its interval."""
         if self.difference is None:
             return "no seed in common yet"
         if self.half_width is None:
             return f"{_points(self.difference)} points; one seed tells no more"
         low, high = self.difference - self.half_width, self.difference + self.half_width
-        return f"{_points(self.difference)} points (95\N{NO-BREAK SPACE}% interval {_points(low)} to {_points(high)})"
+        return f"{_points(self.difference)} points, {_points(low)} to {_points(high)}"
 
 
 def reference_of(run: RunFiles) -> SamplerFiles:
@@ -88,14 +88,13 @@ def _compared(sampler: SamplerFiles, reference: SamplerFiles, resolution: float,
 
 
 def headline(run: RunFiles) -> str:
-    """Return the sentence at the top of the page."""
+    """Return the sentence at the top of the page: what the arms that are done show."""
     if run.num_done == 0:
         return "No arm of this run is done yet; the figures show the rounds so far."
-    unfinished = "" if run.num_done == run.num_arms else f"Not finished, {run.num_done} of {run.num_arms} arms done. "
     if len(run.samplers) == 1:
-        return unfinished + _alone(run.samplers[0])
+        return _alone(run.samplers[0])
     compared = compare_all(run)
-    return unfinished + (_pair(run, compared[0]) if len(compared) == 1 else _many(run, compared))
+    return _pair(run, compared[0]) if len(compared) == 1 else _many(run, compared)
 
 
 def _alone(sampler: SamplerFiles) -> str:
@@ -110,12 +109,14 @@ def _pair(run: RunFiles, found: Comparison) -> str:
         return f"So far {' and '.join(ended)} accuracy: no seed is done with both samplers."
     shared = _on_shared_seeds(sampler, reference), _on_shared_seeds(reference, sampler)
     numbers = f"{shared[0]} against {shared[1]} accuracy {over_seeds(found.num_seeds)}"
-    if found.verdict == "unknown":
+    if found.half_width is None:
         return f"{sampler.name} and {reference.name} end at {numbers}, which cannot tell them apart."
     finding = f"{sampler.name} ends {found.verdict} {reference.name}"
     if found.verdict == "within noise of":
         finding = f"{sampler.name} and {reference.name} end within noise of each other"
-    return f"{finding}: {numbers}, a difference of {found.words}."
+    low, high = found.difference - found.half_width, found.difference + found.half_width
+    interval = f"95\N{NO-BREAK SPACE}% interval {_points(low)} to {_points(high)}"
+    return f"{finding}: {numbers}, a difference of {_points(found.difference)} points ({interval})."
 
 
 def _many(run: RunFiles, compared: list[Comparison]) -> str:
@@ -134,10 +135,7 @@ def _group(group: list[Comparison]) -> str:
     names, verdict = _listed([one.sampler for one in group]), group[0].verdict
     if verdict == "unknown":
         return f"seeds are too few to tell {names} from it"
-    ends = "ends" if len(group) == 1 else "end"
-    if verdict == "within noise of":
-        return f"{names} {ends} within noise of it"
-    return f"{names} {ends} {verdict} it, by {_listed([one.words for one in group])}"
+    return f"{names} {'ends' if len(group) == 1 else 'end'} {verdict} it"
 
 
 def _listed(words: list[str]) -> str:

@@ -13,6 +13,7 @@ from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
 from fedpcs.experiments.run_report_finding import compare_all, ended_at, reference_of
 
 _NOT_YET = "not yet"
+_PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 _PLAYED = {
     "rational": "yes: best responses",
     "static": "no: each kept its first budget",
@@ -68,8 +69,8 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
     against = {found.sampler: found.words for found in compare_all(run)}
     compared = Column(
         f"against {reference}",
-        f"Accuracy minus that of {reference}, paired by seed, in percentage points, with its t-interval. All "
-        "intervals of the column hold together with 95 % confidence. They speak of other seeds, not of other test "
+        f"Accuracy minus that of {reference}, paired by seed, and the ends of its t-interval. All intervals of the "
+        "column hold together with 95\N{NO-BREAK SPACE}% confidence; they speak of other seeds, not of other test "
         "records.",
         lambda sampler: against.get(sampler.name, "–"),
     )
@@ -77,7 +78,7 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
         Column(
             "accuracy",
             "Share of test records the last model labels rightly: mean ± standard deviation over finished seeds.",
-            lambda sampler: ended_at(sampler) if sampler.done else _NOT_YET,
+            lambda sampler: ended_at(sampler).replace(" ± ", _PLUS_MINUS) if sampler.done else _NOT_YET,
         ),
         *((compared,) if against else ()),
         Column(
@@ -111,7 +112,7 @@ def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
         ),
         Column(
             "clients charged",
-            f"How many of {run.config.data.num_clients:,} clients released anything; mean ± standard deviation over seeds.",
+            f"How many of {run.config.data.num_clients:,} clients released anything, mean ± standard deviation.",
             lambda sampler: _mean_of([result["spent"]["num_clients"] for result in sampler.done]),
         ),
         Column(
@@ -165,7 +166,7 @@ def _mean_of(values: list[float], digits: int | None = None) -> str:
     if not values:
         return _NOT_YET
     middle = written(statistics.fmean(values))
-    return middle if len(values) == 1 else f"{middle} ± {written(statistics.stdev(values))}"
+    return middle if len(values) == 1 else f"{middle}{_PLUS_MINUS}{written(statistics.stdev(values))}"
 
 
 def _rounds(run: RunFiles, sampler: SamplerFiles) -> str:
@@ -204,8 +205,12 @@ def _exploitability(sampler: SamplerFiles) -> str:
         return "not played" if gains else _NOT_YET
     kept = sum("exploitability" not in line for line in lines)
     solved = len(lines) - kept
-    anew = f"; solved anew {solved} times" if solved else ""
-    return gain(max(known)) + anew + (f"; not solved {kept} times, the last schedule kept" if kept else "")
+    anew = f"; solved anew {_times(solved)}" if solved else ""
+    return gain(max(known)) + anew + (f"; not solved {_times(kept)}, the last schedule kept" if kept else "")
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def _played(sampler: SamplerFiles) -> str:
@@ -239,4 +244,6 @@ def _by(name: str) -> Callable[[SamplerFiles], str]:
 
 def _last(sampler: SamplerFiles, name: str) -> str:
     found = [float(track.values[-1]) for track in sampler.settled_tracks("draw", name)]
+    if not any(arm.rounds for arm in sampler.arms):
+        return _NOT_YET
     return f"{statistics.fmean(found):.2f}" if found else "none"

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs import _validate
+from fedpcs._threads import in_threads
 from fedpcs._validate import FloatArray
 from fedpcs.game import _kernels
-from fedpcs.game._threads import in_threads
 from fedpcs.game.payoffs import Profile, chance_of, client_utility, selection_probability, selection_slope
 from fedpcs.game.population import AVERSION_BOUNDS, Population
 from fedpcs.game.rules import Terms

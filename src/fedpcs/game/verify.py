@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpcs._threads import in_threads
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.game import _audit_kernels
-from fedpcs.game._threads import in_threads
 from fedpcs.game.payoffs import Profile, client_utility
 from fedpcs.game.population import Population
 from fedpcs.game.rules import Game, Terms

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
+from fedpcs._threads import in_threads
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.layout import Values, as_tensor
+from fedpcs.learning.layout import Values
 
-# Columns summed at a time: the running sum stays in the processor's cache while every client is added to it.
-_BLOCK = 2**15
+# Columns summed at a time: the rows of one block fit the processor's cache.
+_BLOCK = 2**13
 
 
 def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
-    """Return Σ w_i u_i, added in the order given.
+    """Return Σ w_i u_i, summed column by column over the clients in the order given.
 
     Args:
         updates: One (parameters,) float32 array for each client.
@@ -29,14 +29,19 @@ def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
     """
     if len(updates) != len(weights) or not updates:
         raise InvalidInput(f"updates and weights must pair up, got {len(updates)} and {len(weights)}.")
-    rows = [as_tensor(update) for update in updates]
-    total = torch.zeros(rows[0].numel(), dtype=torch.float64)
-    for start in range(0, total.numel(), _BLOCK):
-        block = total[start : start + _BLOCK]
-        for row, weight in zip(rows, weights, strict=True):
-            block.add_(row[start : start + _BLOCK], alpha=float(weight))
-    found: FloatArray = total.numpy()
-    return found
+    total = np.empty(updates[0].size)
+    num_blocks = -(-total.size // _BLOCK)
+
+    def add(first: int, last: int) -> None:
+        rows = np.empty((len(updates), _BLOCK))
+        for start in range(first * _BLOCK, min(last * _BLOCK, total.size), _BLOCK):
+            block = rows[:, : min(_BLOCK, total.size - start)]
+            for row, update in zip(block, updates, strict=True):
+                row[:] = update[start : start + _BLOCK]
+            np.dot(weights, block, out=total[start : start + _BLOCK])
+
+    in_threads(add, num_blocks, smallest_chunk=16)
+    return total
 
 
 def step(parameters: Values, direction: FloatArray, rate: float = 1.0) -> Values:
@@ -46,4 +51,6 @@ def step(parameters: Values, direction: FloatArray, rate: float = 1.0) -> Values
         >>> step(np.array([1.0], np.float32), np.array([0.25])).tolist()
         [0.75]
     """
-    return (parameters - rate * direction).astype(np.float32)
+    moved = np.multiply(direction, -rate)
+    moved += parameters
+    return moved.astype(np.float32)

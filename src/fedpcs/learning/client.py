@@ -6,7 +6,6 @@ but what `answer` returns, which the server has charged to the client's budget b
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +18,10 @@ from torch.nn import functional
 
 from fedpcs import _random, _validate
 from fedpcs.errors import InvalidInput
+from fedpcs.learning import chain
 from fedpcs.learning.client_data import ClientData, Records
 from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, write_update
-from fedpcs.learning.local import TrainedLocally, in_best_format, local_sgd, losses
+from fedpcs.learning.local import TrainedLocally, local_sgd, losses
 from fedpcs.learning.protocol import ClientReport, Task
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_update
@@ -82,7 +82,7 @@ class ClientSide:
         self.plan = plan
         self.data = data
         self.layout: Layout = layout_of(model)
-        self._model = copy.deepcopy(model).to(plan.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._model = chain.prepared(model, plan.device)
         self._gradient: PerSampleGradient | None = None
 
     def answer(self, task: Task, parameters: Tensor, out: Tensor) -> ClientReport:
@@ -138,7 +138,7 @@ class ClientSide:
         inputs, targets = (part.to(self.plan.device) for part in self.data.tests(start, end))
         self._model.eval()
         with torch.no_grad():
-            scores = self._model(in_best_format(inputs))
+            scores = chain.forward(self._model, inputs)
             loss = functional.cross_entropy(scores, targets, reduction="none").double().sum()
         return int((scores.argmax(1) == targets).sum()), float(loss)
 

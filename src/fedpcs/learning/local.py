@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fedpcs.learning import chain
 from fedpcs.privacy.private_training import disjoint_batches
 
 
@@ -39,13 +40,16 @@ def local_sgd(
 ) -> TrainedLocally:
     """Train `model` in place on a client's records: E epochs over disjoint batches, in an order drawn from `order`."""
     inputs, targets = data
-    trained: list[Tensor] = [value for value in model.parameters() if value.requires_grad]
+    fused = () if wants_variance else chain.fused_layers(model)
+    moved = {id(value) for layer in fused for value in layer.parameters()}
+    trained: list[Tensor] = [value for value in model.parameters() if value.requires_grad and id(value) not in moved]
     total, num_steps = torch.zeros(()), 0
     spread = _Spread() if wants_variance else None
     model.train()
     for _, records in disjoint_batches(len(inputs), batch_size, num_epochs, order):
         chosen = torch.from_numpy(records)
-        loss = functional.cross_entropy(model(in_best_format(inputs[chosen])), targets[chosen])
+        scores = chain.training_pass(model, inputs[chosen], fused, learning_rate)
+        loss = functional.cross_entropy(scores, targets[chosen])
         gradients = torch.autograd.grad(loss, trained)
         if spread is not None:
             spread.add(gradients)
@@ -63,15 +67,10 @@ def losses(model: nn.Module, data: tuple[Tensor, Tensor], batch_size: int = 256)
     with torch.no_grad():
         return torch.cat(
             [
-                functional.cross_entropy(model(in_best_format(inputs)), targets, reduction="none")
+                functional.cross_entropy(chain.forward(model, inputs), targets, reduction="none")
                 for inputs, targets in zip(*(torch.split(part, batch_size) for part in data), strict=True)
             ]
         )
-
-
-def in_best_format(inputs: Tensor) -> Tensor:
-    """Return images in the memory format in which convolutions are quickest."""
-    return inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
 
 
 class _Spread:
