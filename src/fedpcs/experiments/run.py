@@ -26,7 +26,7 @@ from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
 from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.experiments.runner import Finished, Settings, run_arm
-from fedpcs.experiments.schedule import Schedule, make_schedule, selection_of
+from fedpcs.experiments.schedule import Schedule, is_played, make_schedule, selection_of
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import PartitionedData, deal_out
@@ -152,7 +152,8 @@ def _schedule(session: _Session, sampler: Sampler) -> Schedule:
     """Return the schedule of the game a sampler's clients play; it is solved once for all seeds."""
     selection = selection_of(sampler)
     if selection not in session.schedules:
-        session.watcher.say(f"solving the game clients play under {selection} sampling …")
+        if is_played(session.config, sampler):
+            session.watcher.say(f"solving the game clients play under {selection} sampling …")
         session.schedules[selection] = make_schedule(session.config, sampler)
     return session.schedules[selection]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine, Score
-from fedpcs.errors import DeviceLost, FedpcsError, Interrupted, QuorumNotReached
+from fedpcs.errors import BudgetExhausted, DeviceLost, FedpcsError, Interrupted, QuorumNotReached
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.records import Spent, draw_record, round_record, spent_so_far
@@ -152,7 +152,12 @@ def _memory(settings: Settings) -> dict[str, Any] | None:
 
 
 def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round: int) -> IntArray:
-    """Return (clients,) billionths charged in rounds first…end − 1, attempts that were given up included."""
+    """Return (clients,) billionths charged in rounds first…end − 1, attempts that were given up included.
+
+    Noise that cannot be replayed makes rounds that will be done over cost twice: there, all that was ever charged.
+    """
+    if not _is_replayable(plan):
+        first_round, end_round = 0, plan.num_rounds
     spent = np.zeros(plan.num_clients, dtype=np.int64)
     for client, nanos in ledger.totals(plan.run, first_round, end_round).items():
         spent[int(client)] = nanos
@@ -173,7 +178,7 @@ def _one_round(
     given_up: list[tuple[OpenRound, Heard]] = []
     for attempt in range(settings.redraws + 1):
         if not _is_replayable(plan):  # what an attempt that was given up released is spent
-            state = replace(state, spent=spent_before + _spent(plan, ledger, now, now + 1))
+            state = replace(state, spent=_spent(plan, ledger, now, now + 1))
         state, leaving = leave(plan, state)
         left += leaving.tolist()
         if state.has_left.all():
@@ -182,7 +187,11 @@ def _one_round(
         if not is_available.any():
             raise QuorumNotReached(f"round {now}: no client is present. Resume when some are back.")
         opened = open_round(plan, state, is_available, ask, attempt)
-        _charge(plan, opened.tasks, ledger)
+        try:
+            _charge(plan, opened.tasks, ledger)
+        except BudgetExhausted:  # the ledger knows of releases in a life before this one
+            state = _without_broke(state, opened.tasks, ledger)
+            continue
         heard = without_outliers(plan, opened, _hear(plan, state, opened, engine, settings))
         if has_quorum(plan, opened, heard):
             break
@@ -191,7 +200,8 @@ def _one_round(
     else:
         raise _too_few(plan, now, given_up)
     state, moved = close_round(plan, state, opened, heard)
-    state = replace(state, spent=spent_before + _spent(plan, ledger, now, now + 1))
+    this_round = _spent(plan, ledger, now, now + 1)
+    state = replace(state, spent=spent_before + this_round if _is_replayable(plan) else this_round)
     _owe(plan, opened, heard, moved.reward, ledger)
     is_due = state.next_round % settings.evaluate_every == 0 or state.next_round == plan.num_rounds
     extra |= {"left": left, "given_up": [draw_record(*pair) for pair in given_up]}
@@ -221,13 +231,16 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
     for reply in engine.run(state.parameters, opened.tasks):
         if settings.wants_stop():
             raise Interrupted(f"stopped in round {opened.round_index}; all rounds before it are saved.")
-        if isinstance(reply, ClientFailure):
-            failures[reply.client] = reply
-            continue
         task = waiting.get(reply.client) if type(getattr(reply, "client", None)) is int else None
         if task is None:
             reason = f"client {str(getattr(reply, 'client', reply))[:40]!r} was not drawn."
             refused.append(Refusal(opened.round_index, -1, "stranger", reason))
+            continue
+        if isinstance(reply, ClientFailure):
+            if reply.round_index == opened.round_index:
+                failures[reply.client] = reply
+            else:
+                refused.append(Refusal(opened.round_index, reply.client, "stale", "a failure of another round."))
             continue
         if reply.client in admitted:
             refused.append(Refusal(opened.round_index, reply.client, "duplicate", "an update from it is in already."))
@@ -259,6 +272,14 @@ def _charge(plan: ServerPlan, tasks: Sequence[Task], ledger: PrivacyLedger) -> N
     ledger.charge_many(
         (ReleaseKey(plan.run, task.round_index, task.client), _event(plan, task, source)) for task in tasks
     )
+
+
+def _without_broke(state: ServerState, tasks: Sequence[Task], ledger: PrivacyLedger) -> ServerState:
+    has_left = state.has_left.copy()
+    for task in tasks:
+        if task.budget is not None and ledger.would_exceed(task.client, task.budget):
+            has_left[task.client] = True
+    return replace(state, has_left=has_left)
 
 
 def _event(plan: ServerPlan, task: Task, source: NoiseSource) -> Event[Any]:

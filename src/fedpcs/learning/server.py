@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
+from fedpcs.errors import QuorumNotReached
 from fedpcs.learning.admission import Admitted, Refusal, outliers
 from fedpcs.learning.aggregate import step, weighted_sum
 from fedpcs.learning.client import ClientPlan
@@ -323,6 +324,8 @@ def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: As
         answers = np.full(plan.num_clients, np.nan)
         answers[is_available] = ask("update_norm", np.flatnonzero(is_available))
         is_available, norms = np.isfinite(answers), np.nan_to_num(answers, posinf=0.0)
+        if not is_available.any():
+            raise QuorumNotReached(f"round {now}: no client answers what sampler {plan.sampler.name} asks. Try again.")
     return make_view(
         min(int(plan.cohort_size[now]), int(is_available.sum())),
         plan.num_samples,
