@@ -8,6 +8,7 @@ before it is used.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import re
@@ -49,7 +50,8 @@ def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) 
     path = folder / f"{state.next_round:06d}.ckpt"
     write_whole(path, b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body]))
     for old in _present(folder)[_KEPT:]:
-        old.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # an old one too many does no harm
+            old.unlink()
     return path
 
 
@@ -77,7 +79,10 @@ def _present(folder: Path) -> list[Path]:
 
 
 def _load(path: Path) -> tuple[ServerState, dict[str, Any]]:
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CorruptFile(f"{path.name} cannot be read: {error.strerror}.") from None
     start = len(_MAGIC) + 64 + 1
     if content[: len(_MAGIC)] != _MAGIC or len(content) < start:
         raise CorruptFile(f"{path.name} is not a checkpoint.")

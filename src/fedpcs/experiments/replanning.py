@@ -55,4 +55,5 @@ class Replanner:
         return self._applied(plan)
 
     def _applied(self, plan: ServerPlan) -> ServerPlan:
-        return replace(plan, budget=self._schedule.budget, pay=self._schedule.pay)
+        now = self._schedule
+        return replace(plan, budget=now.budget, pay=now.pay, reward=now.reward, mean_budget=now.announced_mean)

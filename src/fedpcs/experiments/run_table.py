@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,14 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         return
     console = Console()
     console.print(_table(result["arms"]))
+    console.print("spent: least / median / greatest client; exploitability: what deviating gains", style="dim")
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
 
 
 def _table(arms: list[dict[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability"):
-        table.add_column(name, justify="left" if name == "sampler" else "right")
+        table.add_column(name, justify="left" if name == "sampler" else "right", no_wrap=True)
     for sampler in dict.fromkeys(arm["sampler"] for arm in arms):
         mine = [arm for arm in arms if arm["sampler"] == sampler]
         gains = [arm["game"]["exploitability"] for arm in mine if arm["game"]["exploitability"] is not None]
@@ -68,6 +70,18 @@ def mean_and_spread(shares: list[float]) -> str:
 
 
 def _three(arms: list[dict[str, Any]], unit: str) -> str:
+    """Return the least, the median and the greatest client over all seeds, rounded up."""
     spent = [arm["spent"][unit] for arm in arms]
-    found = [statistics.fmean(one[name] for one in spent) for name in ("minimum", "median", "maximum")]
-    return " / ".join(f"{value:.3g}" for value in found)
+    least, greatest = min(one["minimum"] for one in spent), max(one["maximum"] for one in spent)
+    middle = statistics.median_high(one["median"] for one in spent)
+    return " / ".join(_rounded_up(value) for value in (least, middle, greatest))
+
+
+def _rounded_up(value: float) -> str:
+    """Return a number with two decimals, rounded up.
+
+    Example:
+        >>> _rounded_up(4.371), _rounded_up(0.0)
+        ('4.38', '0.00')
+    """
+    return f"{math.ceil(100.0 * value - 1e-9) / 100.0:.2f}"

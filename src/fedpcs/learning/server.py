@@ -65,6 +65,8 @@ class ServerPlan:
         cohort_size: (rounds,) K_t.
         budget: (rounds, clients) ρ each client has agreed to spend if drawn.
         pay: (rounds, clients) what it is owed for that.
+        reward: (rounds,) R_t as announced.
+        mean_budget: (rounds,) φ(t) as announced, as ρ.
         limit: Most ρ any client may spend in this run; None: no limit.
         momentum: Of the server's step, in [0, 1).
         rate: Of the server's step.
@@ -84,6 +86,8 @@ class ServerPlan:
     cohort_size: IntArray
     budget: FloatArray
     pay: FloatArray
+    reward: FloatArray
+    mean_budget: FloatArray
     limit: Rho | None = None
     momentum: float = 0.0
     rate: float = 1.0
