@@ -13,6 +13,7 @@ A chain uses each layer once, so nothing else needs that gradient. Any other mod
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from typing import Any
 
 import torch
@@ -27,11 +28,11 @@ _LARGE_KERNEL = 5
 
 def prepared(model: nn.Module, device: str) -> nn.Module:
     """Return a copy of a model with its weights laid out as `forward` wants them."""
-    found: nn.Module = copy.deepcopy(model).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if _is_chain(found):
-        for layer in found.children():
-            if isinstance(layer, nn.Conv2d) and _wants(layer) is torch.contiguous_format:
-                layer.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    found = copy.deepcopy(model).to(device)
+    for layer in found.modules():
+        if isinstance(layer, nn.Conv2d):
+            layout = _wants(layer) if _is_chain(found) else torch.channels_last
+            layer.to(memory_format=layout)  # type: ignore[call-overload]
     return found
 
 
@@ -47,27 +48,30 @@ def training_pass(model: nn.Module, inputs: Tensor, fused: tuple[nn.Linear, ...]
 
 def fused_layers(model: nn.Module) -> tuple[nn.Linear, ...]:
     """Return the dense layers that can move themselves: large, used once, with trained layers before them."""
-    if not _is_chain(model):
+    if not isinstance(model, nn.Sequential) or not _is_chain(model):
         return ()
-    layers = list(model.children())
+    uses = Counter(id(value) for layer in model for part in layer.modules() for value in part._parameters.values())
     found, has_trained = [], False
-    for layer in layers:
-        weights = list(layer.parameters())
-        is_own = layers.count(layer) == 1 and all(value.requires_grad for value in weights)
-        is_large = type(layer) is nn.Linear and layer.weight.numel() >= _LARGE_LAYER and layer.bias is not None
-        if has_trained and is_own and is_large:
+    for layer in model:
+        if has_trained and _is_plain_dense(layer) and all(uses[id(value)] == 1 for value in layer.parameters()):
             found.append(layer)
-        has_trained = has_trained or any(value.requires_grad for value in weights)
+        has_trained = has_trained or any(value.requires_grad for value in layer.parameters())
     return tuple(layer for layer in found if isinstance(layer, nn.Linear))
 
 
+def _is_plain_dense(layer: nn.Module) -> bool:
+    is_large = type(layer) is nn.Linear and layer.bias is not None and layer.weight.numel() >= _LARGE_LAYER
+    has_hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
+    return is_large and not has_hooks and all(value.requires_grad for value in layer.parameters())
+
+
 def _through(model: nn.Module, inputs: Tensor, fused: tuple[nn.Linear, ...], rate: float) -> Tensor:
-    if not _is_chain(model):
+    if not isinstance(model, nn.Sequential) or not _is_chain(model):
         images = inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
         whole: Tensor = model(images)
         return whole
     hidden = inputs
-    for layer in model.children():
+    for layer in model:
         if isinstance(layer, nn.Conv2d | nn.MaxPool2d) and hidden.ndim == 4:
             hidden = hidden.contiguous(memory_format=_wants(layer))
         if any(layer is one for one in fused):
@@ -102,6 +106,7 @@ class _DenseStep(torch.autograd.Function):
         (of_output,) = gradients
         inputs, weight, bias, rate = ctx.kept
         of_inputs = of_output @ weight
-        weight.addmm_(of_output.t(), inputs, alpha=-rate)
-        bias.sub_(of_output.sum(0), alpha=rate)
+        rows = of_output.flatten(0, -2)
+        weight.addmm_(rows.t(), inputs.flatten(0, -2), alpha=-rate)
+        bias.sub_(rows.sum(0), alpha=rate)
         return of_inputs, None, None, None

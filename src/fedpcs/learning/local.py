@@ -50,7 +50,7 @@ def local_sgd(
         chosen = torch.from_numpy(records)
         scores = chain.training_pass(model, inputs[chosen], fused, learning_rate)
         loss = functional.cross_entropy(scores, targets[chosen])
-        gradients = torch.autograd.grad(loss, trained)
+        gradients = torch.autograd.grad(loss, trained, allow_unused=True, materialize_grads=True)
         if spread is not None:
             spread.add(gradients)
         with torch.no_grad():

@@ -6,8 +6,8 @@ Samplers and weights need it before anyone has trained, admission needs it to te
     client   σ² = 2W²/ρ
     record   σ² = η² E Σ_batches (2C/b)² E/(2ρ)     noise of every local step, batches of b records
 
-On the grid of `secure` and `exact` noise σ is larger by less than 0.1 % in ordinary cases; the mechanism itself has the
-exact number.
+On the grid of `secure` and `exact` noise, m units to one σ, σ is larger by 1/(1 − √d/(m√(2ρ))) with ρ that of one step
+(`fedpcs.privacy.mechanism`).
 """
 
 from __future__ import annotations
@@ -19,26 +19,38 @@ from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.learning.client import ClientPlan
+from fedpcs.privacy.noise import GRID_PER_STDDEV
 
 # A Gaussian of d coordinates is longer than σ(√d + t) with probability at most exp(−t²/2): less than 1e-21 at ten.
 _TAIL = 10.0
-_ROUNDING = 1.001  # the grid of secure noise, and float32
+_ROUNDING = 1.001  # of float32
 
 
-def noise_variance(plan: ClientPlan, budget: FloatArray, num_samples: NDArray[np.int64]) -> FloatArray:
-    """Return (clients,) σ² of the noise in each coordinate of a client's update.
+def noise_power(
+    plan: ClientPlan, budget: FloatArray, num_samples: NDArray[np.int64], num_parameters: int
+) -> FloatArray:
+    """Return (clients,) d·σ², the expected squared norm of the noise in each client's update.
 
     Args:
         plan: How clients train.
         budget: (clients,) ρ of the release, above zero.
         num_samples: (clients,) |D_i|.
+        num_parameters: d.
 
     Example:
-        >>> noise_variance(ClientPlan(mode="client", clip_norm=1.0), np.array([0.5]), np.array([10])).tolist()
-        [4.0]
+        >>> noise_power(ClientPlan(mode="client", clip_norm=1.0), np.array([0.5]), np.array([10]), 3).tolist()
+        [12.0]
     """
     if plan.mode == "none":
         return np.zeros_like(budget)
+    epochs = plan.local_epochs if plan.mode == "record" else 1
+    # 0 where the budget is too small for the grid: the mechanism refuses such a release.
+    kept = np.maximum(0.0, 1.0 - _grid_share(plan, num_parameters) / np.sqrt(2.0 * budget / epochs))
+    with np.errstate(divide="ignore"):
+        return np.asarray(num_parameters * _variance(plan, budget, num_samples) / kept**2)
+
+
+def _variance(plan: ClientPlan, budget: FloatArray, num_samples: NDArray[np.int64]) -> FloatArray:
     if plan.mode == "client":
         return np.asarray(2.0 * plan.clip_norm**2 / budget)
     if plan.mode == "paper":
@@ -50,6 +62,10 @@ def noise_variance(plan: ClientPlan, budget: FloatArray, num_samples: NDArray[np
     return np.asarray(plan.learning_rate**2 * plan.local_epochs * one_epoch)
 
 
+def _grid_share(plan: ClientPlan, num_parameters: int) -> float:
+    return 0.0 if plan.noise == "fast" else math.sqrt(num_parameters) / GRID_PER_STDDEV
+
+
 def largest_norm(plan: ClientPlan, budget: float, num_samples: int, num_parameters: int) -> float:
     """Return the largest norm an honest update can have; infinite where nothing is clipped."""
     if plan.mode == "none":
@@ -58,5 +74,5 @@ def largest_norm(plan: ClientPlan, budget: float, num_samples: int, num_paramete
     if plan.mode == "record":
         size = num_samples if plan.batch_size is None else min(plan.batch_size, num_samples)
         signal = plan.learning_rate * plan.clip_norm * plan.local_epochs * math.ceil(num_samples / size)
-    stddev = math.sqrt(float(noise_variance(plan, np.array([budget]), np.array([num_samples]))[0]))
-    return (signal + stddev * (math.sqrt(num_parameters) + _TAIL)) * _ROUNDING
+    power = float(noise_power(plan, np.array([budget]), np.array([num_samples]), num_parameters)[0])
+    return (signal + math.sqrt(power) * (1.0 + _TAIL / math.sqrt(num_parameters))) * _ROUNDING

@@ -22,7 +22,7 @@ from fedpcs.learning.admission import Admitted, Refusal, outliers
 from fedpcs.learning.aggregate import step, weighted_sum
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout, Values
-from fedpcs.learning.noise_plan import noise_variance
+from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, ClientFailure, Task
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
@@ -46,6 +46,7 @@ from fedpcs.sampling.feedback import Feedback
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+_WRITTEN = 1e-6  # 0.07 is written with whole billionths, its float is a little less
 # (question, clients) → one answer for each, by asking them.
 Ask = Callable[[str, IntArray], FloatArray]
 
@@ -223,8 +224,7 @@ def leave(plan: ServerPlan, state: ServerState) -> tuple[ServerState, IntArray]:
     """Let go of the clients that cannot afford this round: they leave for good, and the others share their chances."""
     if plan.limit is None or not plan.client.is_perturbed:
         return state, np.zeros(0, dtype=np.int64)
-    cost = np.ceil(plan.budget[state.next_round] * NANOS_PER_UNIT).astype(np.int64)
-    leaving = ~state.has_left & (state.spent + cost > plan.limit.nanos)
+    leaving = ~state.has_left & (state.spent + _billionths(plan, state.next_round) > plan.limit.nanos)
     return replace(state, has_left=state.has_left | leaving), np.flatnonzero(leaving)
 
 
@@ -242,13 +242,14 @@ def open_round(plan: ServerPlan, state: ServerState, is_available: BoolArray, as
     view = _view(plan, state, is_available, ask)
     cohort = draw(plan.sampler, view, _random.generator(plan.seed, "cohort", now, attempt))
     measures = tuple(name for name in MEASURES if name in plan.sampler.hears)
+    cost = _billionths(plan, now)
     tasks = tuple(
         Task(
             plan.run,
             now,
             int(client),
             secrets.token_hex(8),
-            Rho.at_most(float(plan.budget[now, client])) if plan.client.is_perturbed else None,
+            Rho(int(cost[client])) if plan.client.is_perturbed else None,
             measures,
         )
         for client in cohort.clients
@@ -297,15 +298,15 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     survival = survival_rate(state.tally.drawn, state.tally.heard) if has_dropped else 1.0
     reached = arrived(opened.draw, came, survival)
     updates = [item.report.values for item in heard.admitted]
-    noise_power = np.asarray(opened.view.need("noise_power")[reached.clients])
+    power = np.asarray(opened.view.need("noise_power")[reached.clients])
     rule = _rule(plan, opened.draw)
-    drift = estimate_drift(np.stack(updates), noise_power) if rule == "precision" else None
+    drift = estimate_drift(np.stack(updates), power) if rule == "precision" else None
     weights = weigh(rule, reached, opened.view, drift=drift)
     direction = weighted_sum(updates, weights)
     norms = np.array([item.norm for item in heard.admitted])
     memory = state.memory
     if plan.sampler.hears:
-        feedback = _feedback(plan, opened, heard, norms, noise_power)
+        feedback = _feedback(plan, opened, heard, norms, power)
         memory = remember(plan.sampler, opened.view, opened.draw, feedback)
     reward = plan.pay[opened.round_index, reached.clients]
     moved, step_norm = _move(plan, state, direction)
@@ -316,13 +317,17 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         tally=count_round(state.tally, opened.draw, heard.clients),
         paid=state.paid + float(reward.sum()),
     )
-    return following, Step(rule, weights, drift, norms, np.sqrt(noise_power), step_norm, reward)
+    return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, reward)
+
+
+def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
+    """Return (clients,) what a release costs in whole billionths of ρ, rounded down: the contract of this round."""
+    return np.asarray(np.floor(plan.budget[round_index] * NANOS_PER_UNIT + _WRITTEN), dtype=np.int64)
 
 
 def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
     now, reads = state.next_round, plan.sampler.reads
     budget = plan.budget[now]
-    variance = noise_variance(plan.client, budget, plan.num_samples)
     norms = None
     if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
         answers = np.full(plan.num_clients, np.nan)
@@ -339,7 +344,7 @@ def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: As
         label_counts=plan.label_counts if "label_counts" in reads else None,
         memory=state.memory,
         budget=budget,
-        noise_power=variance * plan.layout.num_parameters,
+        noise_power=noise_power(plan.client, budget, plan.num_samples, plan.layout.num_parameters),
         update_norm=norms,
     )
 
@@ -367,15 +372,13 @@ def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[
     return replace(state, parameters=parameters), plan.rate * float(np.linalg.norm(direction))
 
 
-def _feedback(
-    plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, noise_power: FloatArray
-) -> Feedback:
+def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, power: FloatArray) -> Feedback:
     clients, hears = heard.clients, plan.sampler.hears
     sizes = plan.num_samples[clients]
     batch = sizes if plan.client.batch_size is None else np.minimum(sizes, plan.client.batch_size)
     num_steps = plan.client.local_epochs * np.ceil(sizes / batch)
     share = opened.view.data_weight[clients]
-    arrays: dict[str, FloatArray | None] = {"update_norm": norms, "noise_power": noise_power}
+    arrays: dict[str, FloatArray | None] = {"update_norm": norms, "noise_power": power}
     if "update_distance" in hears:
         arrays["update_distance"] = _distances([item.report.values for item in heard.admitted], share / share.sum())
     if "duration" in hears:  # simulated: as long as the work is, so that a run does not depend on the machine's load
