@@ -34,12 +34,14 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         return
     console = Console()
     console.print(_table(result["arms"]))
-    console.print("spent: least / median / greatest client; exploitability: what deviating gains", style="dim")
+    console.print(
+        "spent: least / median / greatest client; exploitability: what deviating gains", style="dim", soft_wrap=True
+    )
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
 
 
 def _table(arms: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 1, 0, 0))
     for name in ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability"):
         table.add_column(name, justify="left" if name == "sampler" else "right", no_wrap=True)
     for sampler in dict.fromkeys(arm["sampler"] for arm in arms):
@@ -74,7 +76,7 @@ def _three(arms: list[dict[str, Any]], unit: str) -> str:
     spent = [arm["spent"][unit] for arm in arms]
     least, greatest = min(one["minimum"] for one in spent), max(one["maximum"] for one in spent)
     middle = statistics.median_high(one["median"] for one in spent)
-    return " / ".join(_rounded_up(value) for value in (least, middle, greatest))
+    return "/".join(_rounded_up(value) for value in (least, middle, greatest))
 
 
 def _rounded_up(value: float) -> str:
