@@ -256,3 +256,171 @@ def test_privacy_refuses_bad_numbers_with_exit_2(arguments, named, monkeypatch, 
     assert ended.value.code == 2
     assert named in said.err
     assert said.out == ""
+
+
+def said_by(arguments, monkeypatch, capsys):
+    """Exit code, stdout and stderr of a command run in this process."""
+    monkeypatch.setattr(sys, "argv", ["fedpcs", *map(str, arguments)])
+    try:
+        main()
+        code = 0
+    except SystemExit as ended:
+        code = ended.code or 0
+    return code, *capsys.readouterr()
+
+
+TINY_RUN = [
+    "rounds=2",
+    "seeds=[0]",
+    "data.num_clients=6",
+    "data.partition=iid",
+    "engine.kind=in-process",
+    "game.reward=5.0",
+    "sampling.samplers=['random']",
+    "sampling.sampling_ratio=0.5",
+    "privacy.limit_epsilon=30.0",
+]
+
+
+def tiny_run(*more):
+    return [part for override in (*TINY_RUN, *more) for part in ("--set", override)]
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the drawing of reports; tests/experiments/test_run_report.py looks at those."""
+    from fedpcs.experiments import run_report
+
+    def write_nothing(store):
+        store.report.write_text("drawn")
+        return store.report
+
+    monkeypatch.setattr(run_report, "write_report", write_nothing)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "no-such-preset"), "no-such-preset: no such file or preset"),
+        (("run", "--set", "rounds=1"), "rounds must be greater than or equal to 2, got 1"),
+        (("run", "--set", "nonsense"), "'nonsense' must be KEY=VALUE"),
+        (("run", "--set", "colour=red"), "unknown key 'colour'"),
+        (("run", "--set", "sampling.samplers=['randon']"), "got 'randon'"),
+        (("run", "--set", "data.name=no-such-data"), "no-such-data"),
+        (("run", "fashion-mnist", "--data-dir", "absent"), "fedpcs data fetch fashion-mnist"),
+        (("run", "--out", "a-file"), "a-file: is a file"),
+        (("run", "--out", "full"), "full: is not empty"),
+        (("run", "full"), "full: cannot be read"),
+        (("run", "bad.toml"), "bad.toml: cannot be read as TOML"),
+        (("resume", "absent"), "absent: no run there"),
+        (("resume", "a-file"), "a-file: no run there"),
+        (("resume", "full"), "full: no run there"),
+        (("report", "absent"), "absent: no run there"),
+        (("data", "fetch", "no-such-data"), "no-such-data"),
+        (("data", "check", "no-such-data"), "no-such-data"),
+        (("data", "check", "cifar-10", "--data-dir", "absent"), "fedpcs data fetch cifar-10"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_to_runs_and_data_is_one_line_and_exit_2(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("")
+    (tmp_path / "bad.toml").write_text("rounds =")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    code, out, err = said_by(arguments, monkeypatch, capsys)
+    assert words in err
+    assert (code, out, len(err.strip().splitlines())) == (2, "", 1)
+    assert err.startswith("fedpcs: ")
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "--wat"),
+        ("run", "default", "default"),
+        ("resume",),
+        ("report",),
+        ("data", "fly"),
+        ("data", "check"),
+        ("data", "fetch"),
+        ("data", "list", "--data-dir", __file__),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_do_not_exist_exit_2(arguments, monkeypatch, capsys):
+    code, out, err = said_by(arguments, monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert "Usage:" in err
+
+
+@pytest.mark.parametrize(
+    "verb", [("run",), ("resume",), ("report",), ("data", "list"), ("data", "fetch"), ("data", "check")]
+)
+def test_help_of_runs_and_data_has_an_example(verb, monkeypatch, capsys):
+    code, out, _ = said_by((*verb, "--help"), monkeypatch, capsys)
+    assert code == 0
+    assert "Example: fedpcs" in out
+
+
+def test_a_run_is_json_on_stdout_and_can_be_resumed_reported_and_not_overwritten(
+    tmp_path, monkeypatch, capsys, undrawn
+):
+    folder = tmp_path / "run"
+    code, out, err = said_by(("run", "--out", folder, "--json", *tiny_run()), monkeypatch, capsys)
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["folder"] == str(folder)
+    assert [(arm["sampler"], arm["rounds"], arm["ended_by"]) for arm in found["arms"]] == [("random", 2, "rounds")]
+    code, out, err = said_by(("resume", folder, "--json"), monkeypatch, capsys)
+    assert (code, json.loads(out)) == (0, found)
+    assert "done already" in " ".join(err.split())
+    code, out, _ = said_by(("report", folder), monkeypatch, capsys)
+    assert (code, out) == (0, f"{folder / 'report.html'}\n")
+    code, out, err = said_by(("run", "--out", folder, *tiny_run()), monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert f"fedpcs resume {folder}" in err
+
+
+def test_a_run_without_a_folder_gets_a_new_one_each_time(tmp_path, monkeypatch, capsys, undrawn):
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo", "demo-2"):
+        code, out, err = said_by(("run", *tiny_run("name=demo", "privacy.mode=client")), monkeypatch, capsys)
+        assert code == 0, err
+        assert out.splitlines()[-1] == f"fedpcs-runs/{name}/report.html"
+
+
+def test_a_run_in_which_everyone_has_spent_its_limit_exits_4_and_keeps_its_result(
+    tmp_path, monkeypatch, capsys, undrawn
+):
+    broke = tiny_run("privacy.limit_epsilon=0.3", "game.budget_unit=0.001", "rounds=9", "sampling.sampling_ratio=1.0")
+    code, out, err = said_by(("run", "--out", tmp_path / "run", "--json", *broke), monkeypatch, capsys)
+    assert code == 4, err
+    assert json.loads(out)["is_exhausted"] is True
+    assert "limit_epsilon" in err.splitlines()[-1]
+    assert (tmp_path / "run" / "arms" / "random-seed0" / "model.pt").exists()
+
+
+def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeypatch, capsys):
+    from fedpcs.errors import NotConverged
+    from fedpcs.experiments import run
+
+    def unsolved(config, sampler):
+        raise NotConverged("no equilibrium was found.")
+
+    monkeypatch.setattr(run, "make_schedule", unsolved)
+    code, out, err = said_by(("run", "--out", tmp_path / "run", *tiny_run()), monkeypatch, capsys)
+    assert (code, out) == (3, "")
+    assert err.splitlines()[-1] == "fedpcs: no equilibrium was found."
+
+
+def test_data_list_knows_the_embedded_digits(monkeypatch, capsys):
+    code, out, err = said_by(("data", "list", "--json"), monkeypatch, capsys)
+    assert (code, err) == (0, "")
+    found = {one["name"]: one for one in json.loads(out)}
+    assert found["digits"]["is_present"]
+    assert found["digits"]["num_train"] + found["digits"]["num_test"] == 1797
+    code, out, _ = said_by(("data", "check", "digits", "--json"), monkeypatch, capsys)
+    assert (code, json.loads(out)["num_classes"]) == (0, 10)

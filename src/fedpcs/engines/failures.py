@@ -24,7 +24,7 @@ def kind_of(error: BaseException) -> FailureKind:
         return "memory"
     if isinstance(error, SystemExit):
         return "died"
-    if "CUDA" in str(error) or "device" in str(error).lower():
+    if "CUDA" in str(error):
         return "device"
     return "raised"
 

@@ -45,7 +45,8 @@ class InProcessEngine:
     def _answer(self, task: Task, model: torch.Tensor) -> Reply:
         try:
             with one_thread(), _at_most(self._deadline_seconds):
-                report: ClientReport = self._side.answer(task, model, torch.empty_like(model))
+                # A copy of the model for each: what one client does to it, the next must not see.
+                report: ClientReport = self._side.answer(task, model.clone(), torch.empty_like(model))
                 return report
         except (Exception, SystemExit) as error:  # whatever a client's model or data do, the round goes on
             return failure_of(task, error)

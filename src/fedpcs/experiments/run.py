@@ -27,6 +27,7 @@ from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
 from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.experiments.runner import Finished, Settings, run_arm
 from fedpcs.experiments.schedule import Schedule, is_played, make_schedule, selection_of
+from fedpcs.experiments.tensorboard_log import check_installed, tensorboard_log
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import PartitionedData, deal_out
@@ -36,7 +37,7 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.partition import label_counts, partition
 from fedpcs.learning.server import BoolArray, ServerPlan
 from fedpcs.privacy.budget import Rho
-from fedpcs.sampling import Sampler, disclosure, make_sampler
+from fedpcs.sampling import Sampler, disclosure, draw, make_sampler, make_view, weigh
 
 
 class Watcher(Protocol):
@@ -83,13 +84,35 @@ class _Session:
 
 def start_run(config: RunConfig, folder: Path, data_dir: Path | None, watcher: Watcher) -> RunStore:
     """Run a configuration from the beginning, in a new folder."""
-    for sampler in config.sampling.samplers:  # so that a misspelt one is refused before anything is written
-        _sampler(config, sampler)
     device, notes = _device(config)
     dataset = load_dataset(config.data.name, data_dir)
+    if config.tensorboard:
+        check_installed()
+    _try_out(config, dataset)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, notes))
         return _carry_on(store, config, dataset, device, watcher)
+
+
+def _try_out(config: RunConfig, dataset: Dataset) -> None:
+    """Find what cannot work before anything is written, solved or charged.
+
+    Raises:
+        InvalidInput: A sampler, its rule, the model or the partition cannot be had as configured.
+    """
+    make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
+    _dealt_out(config, dataset, config.seeds[0])
+    ones = np.ones(4)
+    for name in config.sampling.samplers:
+        sampler = _sampler(config, name)
+        view = make_view(
+            2, ones, budget=ones, noise_power=ones, update_norm=ones, loss=ones, label_counts=np.ones((4, 2))
+        )
+        try:
+            drawn = draw(sampler, view, _random.generator(0, "try-out"))
+            weigh("own" if config.sampling.rule == "default" else config.sampling.rule, drawn, view, drift=1.0)
+        except InvalidInput as error:
+            raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
 
 
 def resume_run(folder: Path, watcher: Watcher, *, force: bool = False) -> RunStore:
@@ -141,7 +164,7 @@ def _run_one(session: _Session, arm: Arm, device: str) -> None:
     store.create()
     with _engine(config, plan, model, data) as engine:
         watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(store.rounds()))
-        settings = _settings(session, sampler, schedule)
+        settings = _settings(session, sampler, schedule, store.folder)
         finished = run_arm(plan, flat_parameters(model), engine, store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
     store.save_model(model.state_dict())
@@ -234,7 +257,7 @@ def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: Partiti
         engine.close()
 
 
-def _settings(session: _Session, sampler: Sampler, schedule: Schedule) -> Settings:
+def _settings(session: _Session, sampler: Sampler, schedule: Schedule, folder: Path) -> Settings:
     config = session.config
     return Settings(
         delta=float(config.privacy.delta),
@@ -244,9 +267,21 @@ def _settings(session: _Session, sampler: Sampler, schedule: Schedule) -> Settin
         presence=functools.partial(presence, config) if config.presence else None,
         wants_stop=session.wants_stop,
         say=session.watcher.say,
-        notify=session.watcher.round_done,
+        notify=_notifier(session, folder),
         replan=Replanner(config, sampler, schedule) if config.game.replan == "on-change" else None,
     )
+
+
+def _notifier(session: _Session, folder: Path) -> Callable[[dict[str, Any], float], None]:
+    if not session.config.tensorboard:
+        return session.watcher.round_done
+    write = tensorboard_log(folder)
+
+    def notify(record: dict[str, Any], seconds: float) -> None:
+        write(record)
+        session.watcher.round_done(record, seconds)
+
+    return notify
 
 
 def presence(config: RunConfig, round_index: int) -> BoolArray:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import tomllib
 from importlib import resources
 from pathlib import Path
@@ -125,11 +127,29 @@ class RunConfig(BaseModel):
             raise ValueError(f"seeds must be distinct whole numbers of at least 0, got {self.seeds}")
         if len(set(self.sampling.samplers)) < len(self.sampling.samplers):
             raise ValueError(f"sampling.samplers must be distinct, got {self.sampling.samplers}")
+        if unknown := sorted(set(self.sampling.settings) - set(self.sampling.samplers)):
+            raise ValueError(f"sampling.settings names {unknown[0]!r}, which is not among sampling.samplers")
+        low, high = self.game.budget_bounds
+        if not 0.0 < low < high:
+            raise ValueError(f"game.budget_bounds must be two numbers above 0 that rise, got {self.game.budget_bounds}")
+        self._check_rewards()
+        if never := [one for one in self.presence if one.leaves is not None and one.leaves <= one.joins]:
+            raise ValueError(f"presence of client {never[0].client} ends before it begins; leaves must be above joins")
         if strangers := [one.client for one in self.presence if one.client >= self.data.num_clients]:
             raise ValueError(f"presence names client {strangers[0]}; clients are 0…{self.data.num_clients - 1}")
         if self.privacy.mode == "none" and self.privacy.limit_epsilon is not None:
             raise ValueError("privacy.limit_epsilon limits what is spent, and mode 'none' spends nothing; drop one")
         return self
+
+    def _check_rewards(self) -> None:
+        reward = self.game.reward
+        path = reward if isinstance(reward, list) else [] if isinstance(reward, str) else [reward]
+        if isinstance(reward, list) and len(reward) != self.rounds:
+            raise ValueError(
+                f"game.reward must be one number, or one for each of {self.rounds} rounds, got {len(reward)}"
+            )
+        if not all(0.0 <= value <= self.game.reward_max for value in path):
+            raise ValueError(f"game.reward must lie in [0, reward_max = {self.game.reward_max}], got {reward}")
 
 
 def preset_names() -> list[str]:
@@ -203,7 +223,7 @@ def _set(values: dict[str, Any], override: str) -> None:
 
 
 def _toml(table: dict[str, Any], prefix: str = "") -> str:
-    lines = [f"{name} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
+    lines = [f"{_key(name)} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
     text = "\n".join(lines) + "\n" if lines else ""
     for name, value in table.items():
         if isinstance(value, dict):
@@ -212,7 +232,7 @@ def _toml(table: dict[str, Any], prefix: str = "") -> str:
 
 
 def _key(name: str) -> str:
-    return name if name.replace("_", "").replace("-", "").isalnum() else json.dumps(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
 
 
 def _value(value: Any) -> str:
@@ -220,19 +240,39 @@ def _value(value: Any) -> str:
         return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return json.dumps(value).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
+    return json.dumps(value, default=str)
 
 
 def _first_problem(error: ValidationError) -> str:
     """Put pydantic's first complaint into one line with the key, the value and what is allowed."""
     first: Any = next((detail for detail in error.errors() if detail["type"] == "extra_forbidden"), error.errors()[0])
-    key = ".".join(str(part) for part in first["loc"] if not _is_label(part))
+    path = tuple(part for part in first["loc"] if not _is_label(part))
+    key = ".".join(map(str, path))
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}'. Keys there: {', '.join(sorted(_known(first['loc'][:-1])))}."
     if first["type"] == "value_error":
         return f"{first['ctx']['error']!s}."
-    wanted = first["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
-    return f"{key} must be {wanted.replace('a valid ', 'a ')}, got {first['input']!r}."
+    if first["type"] == "missing":
+        return f"{key} must be given."
+    same_key = [detail for detail in error.errors() if detail["loc"][: len(path)] == path]
+    wanted = " or ".join(dict.fromkeys(_wanted(detail) for detail in same_key))
+    return f"{key} must be {wanted}, got {first['input']!r}."
+
+
+def _wanted(detail: Any) -> str:
+    """Put what pydantic allows into our words."""
+    named = {
+        "too_short": "a list with more entries",
+        "too_long": "a list with fewer entries",
+        "string_pattern_mismatch": "letters, digits, '.', '_' and '-', at most 64, a letter or digit first",
+        "model_type": "a table",
+    }
+    words: str = detail["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
+    return named.get(detail["type"], words.replace("a valid ", "a "))
 
 
 def _known(path: tuple[Any, ...]) -> list[str]:

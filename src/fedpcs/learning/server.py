@@ -259,7 +259,7 @@ def open_round(plan: ServerPlan, state: ServerState, is_available: BoolArray, as
 
 def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
     """Say whether enough of the cohort was heard, and at least one client."""
-    return len(heard.admitted) >= max(1, math.ceil(plan.quorum * opened.draw.clients.size))
+    return len(heard.admitted) >= max(1, math.ceil(plan.quorum * opened.draw.clients.size - 1e-9))
 
 
 def without_outliers(plan: ServerPlan, opened: OpenRound, heard: Heard) -> Heard:

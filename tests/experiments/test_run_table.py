@@ -1,0 +1,105 @@
+"""The table at the end: every number of the result is on it, and none is understated."""
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from fedpcs.experiments import run_table
+from fedpcs.experiments.run_store import RunStore
+from fedpcs.experiments.run_table import mean_and_spread, new_folder, print_run
+
+
+def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004):
+    return {
+        "sampler": sampler,
+        "seed": seed,
+        "accuracy": accuracy,
+        "spent": {
+            "rho": dict(zip(("minimum", "median", "maximum"), rho, strict=True)),
+            "epsilon": dict(zip(("minimum", "median", "maximum"), epsilon, strict=True)),
+        },
+        "paid": 1234.5,
+        "game": {"exploitability": gain},
+    }
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = RunStore(tmp_path)
+    made.finish(
+        {
+            "name": "x",
+            "is_exhausted": False,
+            "arms": [
+                arm("fedpcs", 0, 0.8),
+                arm("fedpcs", 1, 0.9, rho=(0.05, 0.25, 0.4), epsilon=(0.5, 2.5, 4.0)),
+                arm("power-of-choice", 0, 0.5, gain=None),
+            ],
+        }
+    )
+    return made
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_every_number_is_on_the_table_whatever_the_width(store, columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", columns)
+    print_run(store, as_json=False)
+    said = capsys.readouterr().out
+    unspaced = said.replace(" / ", "/")
+    for words in (
+        "fedpcs",
+        "power-of-choice",
+        "85.0 ± 7.1\N{NO-BREAK SPACE}%",
+        "50.0\N{NO-BREAK SPACE}%",
+        "0.05/0.25/0.40",
+        "0.50/2.50/4.00",
+        "0.11/0.20/0.30",
+        "1.00/2.00/3.01",
+        "not played",
+    ):
+        assert words in unspaced
+    assert str(store.folder) in said.replace("\n", "")
+    assert "…" not in said
+
+
+def test_json_is_the_result_and_where_it_is(store, capsys):
+    print_run(store, as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"folder": str(store.folder), **store.result}
+
+
+def test_a_run_without_a_result_can_be_printed(tmp_path, capsys):
+    print_run(RunStore(tmp_path), as_json=True)
+    assert json.loads(capsys.readouterr().out)["arms"] == []
+
+
+@given(st.floats(0.0, 1e6))
+def test_what_was_spent_is_never_understated(value):
+    shown = float(run_table._rounded_up(value))
+    assert shown >= value * (1.0 - 1e-9) - 1e-10
+    assert shown <= value + 0.01 + 1e-9 * value
+
+
+def test_accuracies_have_the_sample_standard_deviation():
+    assert mean_and_spread([0.5, 0.6, 0.7]) == "60.0 ± 10.0\N{NO-BREAK SPACE}%"
+    assert mean_and_spread([0.123]) == "12.3\N{NO-BREAK SPACE}%"
+
+
+def test_a_new_folder_is_never_one_that_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for _ in range(3):
+        folder = new_folder("demo")
+        folder.mkdir(parents=True)
+        names.append(folder.name)
+    assert names == ["demo", "demo-2", "demo-3"]
+
+
+def test_the_worst_gain_of_all_seeds_is_shown():
+    table = run_table._table([arm("random", 0, gain=0.001), arm("random", 1, gain=0.2)])
+    console = Console(file=io.StringIO(), width=200)
+    console.print(table)
+    assert "20" in console.file.getvalue().splitlines()[-1]

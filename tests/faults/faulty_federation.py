@@ -1,0 +1,202 @@
+"""A federation small enough to run a hundred times, with faults in it: what the fault tests share."""
+
+from __future__ import annotations
+
+import functools
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedpcs.engines.base import Engine
+from fedpcs.engines.faulty import Fault, FaultyClients, FaultyEngine
+from fedpcs.engines.inprocess import InProcessEngine
+from fedpcs.engines.workers import WorkerEngine
+from fedpcs.experiments.arm_store import ArmStore
+from fedpcs.experiments.run import Arm, _dealt_out, server_plan
+from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.runner import Finished, Settings, run_arm
+from fedpcs.experiments.schedule import make_schedule
+from fedpcs.learning.datasets import load_dataset
+from fedpcs.learning.layout import flat_parameters
+from fedpcs.learning.models import make_model
+from fedpcs.learning.server import ServerPlan
+from fedpcs.sampling import make_sampler
+
+ENGINES = ("in-process", "workers")
+NUM_CLIENTS, COHORT = 8, 4
+
+_TABLES: dict[str, Any] = {
+    "name": "tiny",
+    "rounds": 3,
+    "data": {"num_clients": NUM_CLIENTS, "partition": "iid"},
+    "training": {"learning_rate": 0.5, "batch_size": 0},
+    "privacy": {"mode": "client", "clip_norm": 0.5},
+    "game": {"budget_unit": 0.01, "reward": 20.0},
+    "sampling": {"samplers": ["random"], "sampling_ratio": COHORT / NUM_CLIENTS},
+    "engine": {"kind": "in-process", "num_workers": 2},
+}
+
+
+def tiny(**changes: Any) -> RunConfig:
+    """The tiny run, with some of its keys changed: `tiny(rounds=4, engine={"kind": "workers"})`."""
+    tables = {name: {**value} if isinstance(value, dict) else value for name, value in _TABLES.items()}
+    for name, value in changes.items():
+        tables[name] = {**tables.get(name, {}), **value} if isinstance(value, dict) else value
+    return RunConfig.model_validate(tables)
+
+
+class Watcher:
+    """Keeps what a run says."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, words: str) -> None:
+        self.said.append(words)
+
+    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+        pass
+
+    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that an arm needs, made once."""
+
+    plan: ServerPlan
+    model: Any
+    data: Any
+
+
+@functools.cache
+def _prepared(text: str) -> Prepared:
+    config = RunConfig.model_validate_json(text)
+    arm = Arm(config.sampling.samplers[0], config.seeds[0])
+    dataset = load_dataset(config.data.name)
+    sampler = make_sampler(arm.sampler, **config.sampling.settings.get(arm.sampler, {}))
+    data = _dealt_out(config, dataset, arm.seed)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
+    return Prepared(server_plan(config, arm, sampler, make_schedule(config, sampler), data, model), model, data)
+
+
+def prepared(config: RunConfig) -> Prepared:
+    return _prepared(config.model_dump_json())
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a run with faults came to."""
+
+    finished: Finished
+    records: list[dict[str, Any]]
+    store: ArmStore
+    said: list[str]
+
+    @property
+    def model(self) -> bytes:
+        return self.finished.model.tobytes()
+
+    @property
+    def charges(self) -> list[tuple[Any, ...]]:
+        return charges(self.store)
+
+    @property
+    def rewards(self) -> list[tuple[Any, ...]]:
+        return rewards(self.store)
+
+
+def charges(store: ArmStore) -> list[tuple[Any, ...]]:
+    """(round, client, attempt, nanos) of every charge, in order of these."""
+    with closing(sqlite3.connect(store.ledger)) as ledger:
+        return ledger.execute(
+            "SELECT round_index, CAST(client AS INTEGER), attempt, rho_nanos FROM charges ORDER BY 1, 2, 3"
+        ).fetchall()
+
+
+def rewards(store: ArmStore) -> list[tuple[Any, ...]]:
+    """(round, client, nanos) of every reward, in order of these."""
+    with closing(sqlite3.connect(store.ledger)) as ledger:
+        return ledger.execute(
+            "SELECT round_index, CAST(client AS INTEGER), amount_nanos FROM rewards ORDER BY 1, 2"
+        ).fetchall()
+
+
+@contextmanager
+def engine_with(kind: str, config: RunConfig, faults: Sequence[Fault] = (), deadline: float = 20.0):
+    """Yield an engine in which these faults strike."""
+    ready = prepared(config)
+    inner: Engine
+    if kind == "in-process":
+        inner = InProcessEngine(FaultyClients(ready.plan.client, ready.model, ready.data, faults), deadline)
+    else:
+        side = functools.partial(FaultyClients, faults=tuple(faults))
+        inner = WorkerEngine(
+            ready.plan.client,
+            ready.model,
+            ready.data,
+            num_workers=2,
+            num_slots=int(ready.plan.cohort_size.max()),
+            deadline_seconds=deadline,
+            side=side,
+        )
+    try:
+        yield FaultyEngine(inner, faults)
+    finally:
+        inner.close()
+
+
+def play(
+    folder: Path,
+    kind: str = "in-process",
+    faults: Sequence[Fault] = (),
+    *,
+    config: RunConfig | None = None,
+    deadline: float = 20.0,
+    engine: Engine | None = None,
+    **settings: Any,
+) -> Played:
+    """Run the tiny federation, or go on with it, with these faults in it."""
+    config = tiny() if config is None else config
+    plan = replace(prepared(config).plan, **settings.pop("plan", {}))
+    said: list[str] = []
+    store = ArmStore(folder)
+    store.create()
+    how = Settings(**{"delta": 1e-5, "redraws": config.engine.redraws, "say": said.append, **settings})
+    first = flat_parameters(prepared(config).model)
+    if engine is not None:
+        finished = run_arm(plan, first, engine, store, how)
+    else:
+        with engine_with(kind, config, faults, deadline) as made:
+            finished = run_arm(plan, first, made, store, how)
+    return Played(finished, store.rounds(), store, said)
+
+
+def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in names}
+
+
+# What the log says of how replies were lost: it differs between a client that lied and one that was away.
+HOW_LOST = ("failures", "failed", "refusals", "refused")
+
+
+def same_but_for_how(records: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    return [without(one, *HOW_LOST) for one in records] == [without(one, *HOW_LOST) for one in others]
+
+
+def first_cohort(config: RunConfig | None = None, round_index: int = 0, attempt: int = 0) -> list[int]:
+    """Who is drawn in a round by the tiny run, whatever happens before it (its sampler is `random`)."""
+    from fedpcs import _random
+    from fedpcs.sampling import draw, make_view
+
+    plan = prepared(tiny() if config is None else config).plan
+    view = make_view(int(plan.cohort_size[round_index]), plan.num_samples, round_index=round_index)
+    rng = _random.generator(plan.seed, "cohort", round_index, attempt)
+    found: list[int] = np.asarray(draw(plan.sampler, view, rng).clients).tolist()
+    return found

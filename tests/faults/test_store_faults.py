@@ -1,0 +1,430 @@
+"""F16–F20: disks that are full, files that are damaged, runs that are changed, shared or stopped."""
+
+import errno
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from faulty_federation import ENGINES, Watcher, tiny
+from killed_runs import finish, left_behind, outcome
+
+from fedpcs.engines.faulty import Payload
+from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
+from fedpcs.experiments import files, run, run_store
+from fedpcs.experiments.run import resume_run, start_run
+from fedpcs.experiments.run_config import as_toml
+from fedpcs.experiments.run_store import RunStore, locked
+
+ROUNDS = 5
+
+
+@pytest.fixture(autouse=True)
+def _no_report(monkeypatch):
+    """Figures take longer than these runs."""
+    monkeypatch.setattr(run, "_write_report", lambda store, watcher: None)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that was left alone."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "_write_report", lambda store, watcher: None)
+        start_run(tiny(rounds=ROUNDS), folder, None, Watcher())
+    return folder
+
+
+@pytest.fixture
+def unfinished(whole, tmp_path):
+    """A copy of the run as it stood before its arm was finished: log, ledger and checkpoints are whole."""
+    folder = tmp_path / "unfinished"
+    shutil.copytree(whole, folder)
+    (folder / "result.json").unlink()
+    for name in ("result.json", "model.pt"):
+        (arm_of(folder).folder / name).unlink()
+    return folder
+
+
+def arm_of(folder):
+    return RunStore(folder).arm("random", 0)
+
+
+def newest_first(folder):
+    return sorted(arm_of(folder).checkpoints.glob("*.ckpt"), reverse=True)
+
+
+# --- F16 ---
+
+
+def failing(call, error_number, after):
+    """The call, which fails from its `after`-th use on."""
+    left = [after]
+
+    def limited(*arguments, **named):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(error_number, os.strerror(error_number))
+        return call(*arguments, **named)
+
+    return limited
+
+
+@pytest.mark.parametrize(("name", "after"), [("fsync", 0), ("fsync", 5), ("fsync", 8), ("replace", 1), ("replace", 3)])
+def test_a_write_that_fails_ends_the_run_with_all_before_it_intact(tmp_path, whole, monkeypatch, name, after):
+    """A full disk, a quota or a dying disk: one line that says what to do, and the run resumes to the same bits."""
+    folder = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, name, failing(getattr(os, name), errno.ENOSPC, after))
+        with pytest.raises(FedpcsError, match=r"cannot be written.*resume"):
+            start_run(tiny(rounds=ROUNDS), folder, None, Watcher())
+    assert left_behind(folder) == []
+    if not (folder / "manifest.json").exists():
+        start_run(tiny(rounds=ROUNDS), folder, None, Watcher())
+    else:
+        resume_run(folder, Watcher())
+    assert outcome(folder) == outcome(whole)
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path, monkeypatch):
+    """As a folder that is read-only; root may write there all the same, so the system's answer is put in its mouth."""
+
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(FedpcsError, match="Read-only file system"):
+        start_run(tiny(), tmp_path / "new" / "run", None, Watcher())
+
+
+@pytest.mark.parametrize("most_bytes", [300, 3000, 20_000])
+def test_a_file_that_may_not_grow_any_more_ends_the_run_in_words(commands, tmp_path, whole, most_bytes):
+    """By RLIMIT_FSIZE, in a process of its own: some file of the run fits, the next does not."""
+    config = tmp_path / "config.toml"
+    config.write_text(as_toml(tiny(rounds=ROUNDS)))
+    answer = commands.run("run", config, "--out", tmp_path / "run", most_bytes=most_bytes)
+    assert answer["status"] == 1, answer
+    assert "Traceback" not in answer["said"]
+    assert "cannot be" in answer["said"] or "does not fit" in answer["said"]
+    assert left_behind(tmp_path / "run") == []
+    finish(commands, tmp_path / "run", config)
+    assert outcome(tmp_path / "run") == outcome(whole)
+
+
+def test_nothing_half_written_counts(unfinished, whole):
+    """Leftovers of writes that were cut off: a partial checkpoint, a log line without its end."""
+    arm = arm_of(unfinished)
+    (arm.checkpoints / "000009.ckpt.partial").write_bytes(b"half a checkpoint")
+    with arm.log.open("ab") as stream:
+        stream.write(b'{"round": 5, "att')
+    resume_run(unfinished, Watcher())
+    assert outcome(unfinished) == outcome(whole)
+
+
+# --- F17 ---
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def zeros(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+@pytest.mark.parametrize("damage", [cut, flip, empty, zeros])
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_damaged_checkpoint_is_passed_over_and_said_so(unfinished, whole, damage, number):
+    for path in newest_first(unfinished)[:number]:
+        damage(path)
+    watcher = Watcher()
+    resume_run(unfinished, watcher)
+    told = [words for words in watcher.said if ".ckpt" in words]
+    assert len(told) == number
+    assert all(f"round {ROUNDS - number}" in words for words in told)
+    assert outcome(unfinished) == outcome(whole)
+
+
+def test_a_checkpoint_that_cannot_be_read_is_passed_over(unfinished, whole, monkeypatch):
+    """A sector that is gone: the disk itself reports an error."""
+    newest, read = newest_first(unfinished)[0], Path.read_bytes
+
+    def reading(path):
+        if path == newest:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(path)
+
+    watcher = Watcher()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", reading)
+        resume_run(unfinished, watcher)
+    assert any(newest.name in words for words in watcher.said)
+    assert outcome(unfinished) == outcome(whole)
+
+
+def test_no_whole_checkpoint_is_exit_6(unfinished):
+    for path in newest_first(unfinished):
+        flip(path)
+    before = arm_of(unfinished).log.read_bytes()
+    with pytest.raises(CorruptFile, match="no checkpoint") as caught:
+        resume_run(unfinished, Watcher())
+    assert caught.value.exit_code == 6
+    assert arm_of(unfinished).log.read_bytes() == before
+
+
+def test_a_checkpoint_of_another_make_is_not_executed(unfinished, tmp_path):
+    marker = tmp_path / "executed"
+    for path in newest_first(unfinished):
+        path.write_bytes(pickle.dumps(Payload(str(marker))))
+    with pytest.raises(CorruptFile):
+        resume_run(unfinished, Watcher())
+    assert not marker.exists()
+
+
+def test_a_log_shorter_than_the_checkpoint_is_exit_6(unfinished):
+    log = arm_of(unfinished).log
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
+    with pytest.raises(CorruptFile, match="2 rounds"):
+        resume_run(unfinished, Watcher())
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "config.toml"])
+def test_a_damaged_manifest_or_configuration_is_an_error_in_words(unfinished, name):
+    (unfinished / name).write_bytes(b"\x00\xff")
+    with pytest.raises(FedpcsError, match=name):
+        resume_run(unfinished, Watcher())
+
+
+def test_a_damaged_ledger_is_exit_6(unfinished):
+    arm_of(unfinished).ledger.write_bytes(b"not a ledger" * 100)
+    with pytest.raises(CorruptFile):
+        resume_run(unfinished, Watcher())
+
+
+# --- F18 ---
+
+
+def change_configuration(folder, monkeypatch):
+    path = folder / "config.toml"
+    path.write_text(path.read_text().replace("server_rate = 1.0", "server_rate = 0.5"))
+    return "server_rate was 1.0, is 0.5"
+
+
+def change_code(folder, monkeypatch):
+    monkeypatch.setattr(run_store, "code_digest", lambda: "0" * 64)
+    return "code was "
+
+
+def change_data(folder, monkeypatch):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["data"]["checksum"] = "f" * 64
+    path.write_text(json.dumps(manifest))
+    return "data.checksum was "
+
+
+def change_torch(folder, monkeypatch):
+    path = folder / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "torch": "1.0"}))
+    return "torch was '1.0', is "
+
+
+CHANGES = [change_configuration, change_code, change_data, change_torch]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_run_is_not_resumed_and_the_difference_is_shown(unfinished, monkeypatch, change):
+    shown = change(unfinished, monkeypatch)
+    before = sorted((path, path.read_bytes()) for path in unfinished.rglob("*.json*"))
+    with pytest.raises(InvalidInput, match="--force") as caught:
+        resume_run(unfinished, Watcher())
+    assert shown in str(caught.value)
+    assert before == sorted((path, path.read_bytes()) for path in unfinished.rglob("*.json*"))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_with_force_it_is_and_the_manifest_says_so(unfinished, monkeypatch, change):
+    newest_first(unfinished)[0].unlink()
+    shown = change(unfinished, monkeypatch)
+    store = resume_run(unfinished, Watcher(), force=True)
+    assert store.result is not None
+    assert shown in str(store.manifest["forced"])
+    assert "at" in store.manifest["forced"][0]
+
+
+def test_force_with_nothing_changed_records_nothing(unfinished):
+    assert resume_run(unfinished, Watcher(), force=True).manifest["forced"] == []
+
+
+# --- F19 ---
+
+
+def test_a_run_that_another_process_works_on_is_refused(unfinished, whole):
+    with locked(unfinished), pytest.raises(InvalidInput, match=f"pid {os.getpid()}") as caught:
+        resume_run(unfinished, Watcher())
+    assert caught.value.exit_code == 2
+    resume_run(unfinished, Watcher())
+    assert outcome(unfinished) == outcome(whole)
+
+
+@pytest.mark.parametrize("verb", ["run", "resume"])
+def test_of_two_processes_on_one_folder_one_works_and_one_refuses(commands, tmp_path, verb):
+    config = tmp_path / "config.toml"
+    config.write_text(as_toml(tiny(rounds=40)))
+    command = ("run", config, "--out", tmp_path / "run")
+    if verb == "resume":
+        log = tmp_path / "run/arms/random-seed0/rounds.jsonl"
+        commands.run(*command, signals=[(0.0, signal.SIGKILL)], once=f"{log}:2")
+        command = ("resume", tmp_path / "run")
+    answers = commands.together([command, command])
+    assert sorted(answer["status"] for answer in answers) == [0, 2], answers
+    (refused,) = [answer for answer in answers if answer["status"] == 2]
+    assert "another process" in refused["said"] or "not empty" in refused["said"]
+
+
+def test_a_lock_left_by_a_dead_process_holds_nobody_up(unfinished, whole):
+    (unfinished / "lock").write_text("pid 999999\n")
+    resume_run(unfinished, Watcher())
+    assert outcome(unfinished) == outcome(whole)
+
+
+# --- F20 ---
+
+
+LONGER = 15
+
+
+@pytest.fixture(scope="module")
+def longer(commands):
+    """What a run of more rounds comes to if nobody stops it, whatever its engine and its checkpoints."""
+    config = commands.folder / "longer.toml"
+    config.write_text(as_toml(tiny(rounds=LONGER)))
+    assert commands.run("run", config, "--out", commands.folder / "longer")["status"] == 0
+    return outcome(commands.folder / "longer")
+
+
+def stopped(commands, folder, signals, **changes):
+    """Start a run, signal it in its fourth round; return (configuration file, what it said and how it ended)."""
+    config = folder / "config.toml"
+    config.write_text(as_toml(tiny(rounds=LONGER, **changes)))
+    log = arm_of(folder / "run").log
+    answer = commands.run("run", config, "--out", folder / "run", signals=signals, once=f"{log}:3")
+    assert answer["status"] == 130, answer
+    assert "Traceback" not in answer["said"]
+    return config, answer
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("number", "checkpoint_every"), [(signal.SIGINT, 1), (signal.SIGTERM, 7)])
+def test_a_run_asked_to_stop_resumes_to_the_same_bits(commands, tmp_path, longer, engine, number, checkpoint_every):
+    changes = {"checkpoint_every": checkpoint_every, "engine": {"kind": engine}}
+    config, answer = stopped(commands, tmp_path, [(0.0, number)], **changes)
+    folder = tmp_path / "run"
+    assert "saved" in answer["said"]
+    done = len(arm_of(folder).rounds())
+    assert 3 <= done < LONGER
+    assert int(newest_first(folder)[0].stem) == done  # nothing that was done is done again
+    assert not left_behind(folder)
+    finish(commands, folder, config)
+    assert outcome(folder) == longer
+
+
+def test_a_second_signal_ends_at_once_and_the_run_still_resumes(commands, tmp_path, longer):
+    config, _ = stopped(commands, tmp_path, [(0.0, signal.SIGINT), (0.0, signal.SIGINT)])
+    finish(commands, tmp_path / "run", config)
+    assert outcome(tmp_path / "run") == longer
+
+
+# --- The command itself: no child of a test's server, no shortcut ---
+
+
+def test_the_command_is_killed_interrupted_and_resumed_and_leaves_no_process(tmp_path):
+    """kill −9, then Ctrl-C to the whole process group: as it happens at a terminal, with workers."""
+    config = tmp_path / "config.toml"
+    endless = {"rounds": 20_000, "evaluate_every": 20_000, "privacy": {"mode": "none"}}  # and no game to solve
+    config.write_text(as_toml(tiny(**endless, engine={"kind": "workers"})))
+    log = arm_of(tmp_path / "run").log
+    with fedpcs("run", config, "--out", tmp_path / "run") as process:
+        family = once_in_round(3, log, process)
+        process.kill()
+    assert wait_until(lambda: not any(map(is_alive, family)))
+    with fedpcs("resume", tmp_path / "run") as process:
+        family = once_in_round(10, log, process)
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert wait_until(lambda: not any(map(is_alive, family)))
+
+
+def fedpcs(*arguments):
+    command = [sys.executable, "-c", "import fedpcs.cli as c; c.main()", *map(str, arguments)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, start_new_session=True, **pipes)
+
+
+def once_in_round(number, log, process):
+    """Wait until that many rounds are done; return the processes that belong to the run."""
+    wait_for_rounds(log, number, process)
+    family = descendants(process.pid)
+    assert len(family) >= 3  # the process that forks workers, and two of them
+    return family
+
+
+def wait_for_rounds(log, number, process):
+    assert wait_until(
+        lambda: process.poll() is not None or (log.exists() and log.read_bytes().count(b"\n") >= number), 60.0
+    )
+    assert process.poll() is None, process.communicate()
+
+
+def wait_until(holds, seconds=10.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def descendants(pid):
+    """The processes that come from this one."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, path.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_files_are_whole_or_not_there(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    files.write_whole(path, b"before")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", failing(os.fsync, errno.EIO, 0))
+        with pytest.raises(FedpcsError):
+            files.write_whole(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
