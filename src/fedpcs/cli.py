@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.experiments.presets import preset_names
 
 app = typer.Typer(
     name="fedpcs",
@@ -22,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_PRESETS = ", ".join(preset_names())
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 data = typer.Typer(
@@ -56,12 +58,17 @@ def _options(
 @app.command()
 def run(
     source: Annotated[
-        str | None, typer.Argument(metavar="[CONFIG.toml|PRESET]", help="What to run; the preset `default` if absent.")
+        str | None,
+        typer.Argument(
+            metavar="[CONFIG.toml|PRESET]",
+            help=f"What to run: a file, or a preset ({_PRESETS}).",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep the run; a new folder.")] = None,
     data_dir: DataDirOption = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key, such as rounds=5.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -334,7 +341,7 @@ def data_list(data_dir: DataDirOption = None, as_json: JsonOption = False) -> No
 
 @data.command("fetch")
 def data_fetch(
-    name: Annotated[str, typer.Argument(help="A name from `fedpcs data list`.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `fedpcs data list`.")],
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -353,7 +360,9 @@ def data_fetch(
 
 @data.command("check")
 def data_check(
-    name: Annotated[str, typer.Argument(help="A name from `fedpcs data list`, or package.module:function.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name from `fedpcs data list`, or package.module:function.")
+    ],
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:

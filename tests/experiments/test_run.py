@@ -72,6 +72,8 @@ def test_a_sampler_that_needs_what_no_run_provides_says_what(tmp_path):
     assert len(str(refused.value).splitlines()) == 1
 
 
+# Fails until /tmp/hG/bugs.md 1b is fixed; then drop the mark.
+@pytest.mark.xfail(strict=True, reason="an empty draw counts as a lost quorum")
 def test_a_draw_of_nobody_is_drawn_again_and_ends_no_run(tmp_path):
     """A Poisson design with K = 1 draws nobody in a third of all draws."""
     config = tiny(
@@ -237,6 +239,19 @@ def test_what_can_be_known_before_the_start_is_refused_before_anything_is_writte
         run.start_run(tiny(**changes), tmp_path / "run", None, Watcher())
     assert len(str(refused.value).splitlines()) == 1
     assert not (tmp_path / "run").exists()
+
+
+# Fails until /tmp/hG/bugs.md 20 is fixed; then drop the mark.
+@pytest.mark.xfail(strict=True, reason="samplers are tried out on four made-up clients")
+@pytest.mark.parametrize(("num_candidates", "sampling_ratio", "is_good"), [(1, 0.125, True), (3, 0.5, False)])
+def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, sampling_ratio, is_good):
+    settings = {"power-of-choice": {"num_candidates": num_candidates}}
+    config = tiny(sampling={"samplers": ["power-of-choice"], "settings": settings, "sampling_ratio": sampling_ratio})
+    if is_good:
+        run._try_out(config, load_dataset("digits"))
+    else:
+        with pytest.raises(InvalidInput, match="candidates"):
+            run._try_out(config, load_dataset("digits"))
 
 
 def test_an_exhausted_run_is_told_from_a_finished_one(tmp_path):

@@ -38,7 +38,12 @@ SHORT = {
     "fashion-mnist": ["data.num_clients=100", "sampling.sampling_ratio=0.04"],
     "cifar-10": ["data.num_clients=100", "sampling.sampling_ratio=0.06"],
     "svhn": ["data.num_clients=40", "sampling.sampling_ratio=0.05", "training.batch_size=32"],
-    "cifar-100": ["data.num_clients=100", "sampling.sampling_ratio=0.04", "training.batch_size=10"],
+    "cifar-100": [
+        "data.num_clients=100",
+        "sampling.sampling_ratio=0.04",
+        "training.batch_size=10",
+        "training.learning_rate=0.05",
+    ],
     "cinic-10": [
         "data.num_clients=4",
         "sampling.sampling_ratio=1.0",

@@ -1,1 +1,1 @@
-"""From files to results: configurations, stores, figures and reports."""
+"""Whole runs and reports: configurations, the runner, its store, figures and pages; what the command line calls."""

@@ -40,6 +40,19 @@ from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import Sampler, disclosure, draw, make_sampler, make_view, weigh
 
 
+class Silent:
+    """A watcher that says nothing."""
+
+    def say(self, words: str) -> None:
+        """Say nothing."""
+
+    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+        """Say nothing."""
+
+    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+        """Say nothing."""
+
+
 class Watcher(Protocol):
     """Whom a run tells how it goes."""
 
@@ -82,8 +95,11 @@ class _Session:
     schedules: dict[str, Schedule] = field(default_factory=dict)
 
 
-def start_run(config: RunConfig, folder: Path, data_dir: Path | None, watcher: Watcher) -> RunStore:
+def start_run(
+    config: RunConfig, folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None
+) -> RunStore:
     """Run a configuration from the beginning, in a new folder."""
+    watcher = watcher or Silent()
     device, notes = _device(config)
     dataset = load_dataset(config.data.name, data_dir)
     if config.tensorboard:
@@ -102,11 +118,18 @@ def _try_out(config: RunConfig, dataset: Dataset) -> None:
     """
     make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
     _dealt_out(config, dataset, config.seeds[0])
-    ones = np.ones(4)
+    ones = np.ones(config.data.num_clients)
+    cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), ones.size)
     for name in config.sampling.samplers:
         sampler = _sampler(config, name)
         view = make_view(
-            2, ones, budget=ones, noise_power=ones, update_norm=ones, loss=ones, label_counts=np.ones((4, 2))
+            cohort_size,
+            ones,
+            budget=ones,
+            noise_power=ones,
+            update_norm=ones,
+            loss=ones,
+            label_counts=np.ones((ones.size, dataset.num_classes)),
         )
         try:
             drawn = draw(sampler, view, _random.generator(0, "try-out"))
@@ -115,8 +138,9 @@ def _try_out(config: RunConfig, dataset: Dataset) -> None:
             raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
 
 
-def resume_run(folder: Path, watcher: Watcher, *, force: bool = False) -> RunStore:
+def resume_run(folder: Path, watcher: Watcher | None = None, *, force: bool = False) -> RunStore:
     """Go on with a run that was stopped, from its last checkpoints."""
+    watcher = watcher or Silent()
     store = open_run(folder)
     with locked(folder):
         config, before = store.config(), store.manifest

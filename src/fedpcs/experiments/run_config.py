@@ -6,13 +6,14 @@ import json
 import math
 import re
 import tomllib
-from importlib import resources
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedpcs.errors import InvalidInput
+from fedpcs.experiments.presets import preset_names, preset_text
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 Number = float | int
@@ -135,6 +136,8 @@ class RunConfig(BaseModel):
         self._check_rewards()
         if never := [one for one in self.presence if one.leaves is not None and one.leaves <= one.joins]:
             raise ValueError(f"presence of client {never[0].client} ends before it begins; leaves must be above joins")
+        if len({one.client for one in self.presence}) < len(self.presence):
+            raise ValueError("presence must name each client once; a client comes and goes once in a run")
         if strangers := [one.client for one in self.presence if one.client >= self.data.num_clients]:
             raise ValueError(f"presence names client {strangers[0]}; clients are 0…{self.data.num_clients - 1}")
         if self.privacy.mode == "none" and self.privacy.limit_epsilon is not None:
@@ -150,12 +153,6 @@ class RunConfig(BaseModel):
             )
         if not all(0.0 <= value <= self.game.reward_max for value in path):
             raise ValueError(f"game.reward must lie in [0, reward_max = {self.game.reward_max}], got {reward}")
-
-
-def preset_names() -> list[str]:
-    """Return the presets that come with fedpcs."""
-    folder = resources.files("fedpcs.experiments") / "presets"
-    return sorted(item.name.removesuffix(".toml") for item in folder.iterdir() if item.name.endswith(".toml"))
 
 
 def load_run_config(source: str | None, overrides: list[str] | None = None) -> RunConfig:
@@ -179,8 +176,21 @@ def load_run_config(source: str | None, overrides: list[str] | None = None) -> R
         raise InvalidInput(f"{where}: cannot be read as TOML: {error}.") from None
     for override in overrides or []:
         _set(values, override)
+    return make_run_config(values, where)
+
+
+def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
+    """Return a checked configuration from nested mappings, as a TOML file would hold them.
+
+    Raises:
+        InvalidInput: An unknown key, or a value that is not allowed.
+
+    Example:
+        >>> make_run_config({"rounds": 5, "data": {"num_clients": 20}}).data.num_clients
+        20
+    """
     try:
-        return RunConfig.model_validate(values)
+        return RunConfig.model_validate(dict(values))
     except ValidationError as error:
         raise InvalidInput(f"{where}: {_first_problem(error)}") from None
 
@@ -192,14 +202,14 @@ def as_toml(config: RunConfig) -> str:
 
 def _text_of(source: str) -> tuple[str, str]:
     if source in preset_names():
-        return f"preset {source}", (resources.files("fedpcs.experiments") / "presets" / f"{source}.toml").read_text(
-            encoding="utf-8"
-        )
+        return f"preset {source}", preset_text(source)
     try:
         return source, Path(source).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
+        raise InvalidInput(f"{source}: no such file or preset. Presets are {', '.join(preset_names())}.") from None
+    except IsADirectoryError:
         raise InvalidInput(
-            f"{source}: no such file or preset. Presets are {', '.join(preset_names())}; see `fedpcs run --help`."
+            f"{source}: is a folder. Give a TOML file, or go on with a run by `fedpcs resume`."
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{source}: cannot be read: {error}.") from None
@@ -241,7 +251,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str):
-        return json.dumps(value).replace("\x7f", "\\u007f")
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
     return json.dumps(value, default=str)
@@ -270,6 +280,7 @@ def _wanted(detail: Any) -> str:
         "too_long": "a list with fewer entries",
         "string_pattern_mismatch": "letters, digits, '.', '_' and '-', at most 64, a letter or digit first",
         "model_type": "a table",
+        "list_type": "a list, such as [1, 2]",
     }
     words: str = detail["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
     return named.get(detail["type"], words.replace("a valid ", "a "))

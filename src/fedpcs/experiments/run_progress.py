@@ -37,7 +37,7 @@ class Display:
 
     def say(self, words: str) -> None:
         """Print a line above the bar."""
-        self._progress.console.print(words, highlight=False, markup=False)
+        self._progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
 
     def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
         """Show which arm is running."""
@@ -50,7 +50,7 @@ class Display:
         self._left -= 1
         self._progress.update(self._bar, advance=1, news=news)
         if not self._console.is_terminal and self._left == 0:
-            self._console.print(f"{self._arm}: {news}", highlight=False, markup=False)
+            self._console.print(f"{self._arm}: {news}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _news(record: dict[str, Any]) -> str:

@@ -76,8 +76,6 @@ def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> Run
     Raises:
         InvalidInput: There is a run already, or something else.
     """
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
     # A run killed before its manifest was written has done nothing: it is begun again.
     unfinished = {"lock", "config.toml", "config.toml.partial", "manifest.json.partial"}
     if folder.is_dir() and any(item.name not in unfinished for item in folder.iterdir()):
@@ -156,6 +154,8 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         InvalidInput: Another process has it.
     """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)

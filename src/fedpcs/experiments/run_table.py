@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from fedpcs.experiments.figure_style import amount, percent
@@ -32,8 +33,12 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"folder": str(store.folder), **result}))
         return
-    console = Console()
-    console.print(_table(result["arms"]))
+    console, table = Console(), _table(result["arms"])
+    if not console.is_terminal:  # a pipe has no width: numbers must not be cut
+        console.width = max(
+            console.width, Measurement.get(console, console.options.update(width=10_000), table).maximum
+        )
+    console.print(table)
     console.print(
         "spent: least / median / greatest client; exploitability: what deviating gains", style="dim", soft_wrap=True
     )

@@ -128,10 +128,11 @@ def run_arm(plan: ServerPlan, parameters: Values, engine: Engine, store: ArmStor
             if state.next_round % settings.checkpoint_every == 0 or state.next_round == plan.num_rounds:
                 checkpoint.save(store.checkpoints, state, _memory(settings))
             settings.notify(record, time.monotonic() - began)
-    ended_by = "rounds" if state.next_round == plan.num_rounds else "budget"
-    model = state.model(plan)
+        ended_by = "rounds" if state.next_round == plan.num_rounds else "budget"
+        model = state.model(plan)
+        score = engine.score(model)
     spent = spent_so_far(state, settings.delta, plan.client.noise != "exact")
-    return Finished(state, model, engine.score(model), spent, ended_by)
+    return Finished(state, model, score, spent, ended_by)
 
 
 def _restored(

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from fedpcs._validate import FloatArray
+from fedpcs.errors import NotConverged
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.game import equilibrium
 from fedpcs.game.equilibrium import Equilibrium
@@ -87,7 +88,15 @@ def solve_for(config: RunConfig, sampler: Sampler, crowd: Population, rounds: in
     reward = config.game.reward
     if isinstance(reward, list):  # a path for the whole run: its end is what remains
         reward = reward[-rounds:]
-    return equilibrium.solve(game, reward, tolerance=float(config.game.tolerance))
+    try:
+        return equilibrium.solve(game, reward, tolerance=float(config.game.tolerance))
+    except NotConverged as error:
+        raise NotConverged(
+            f"the game of {crowd.num_clients} clients over {rounds} rounds has no equilibrium that certifies to "
+            f"game.tolerance = {config.game.tolerance:g} under rewards {config.game.reward!r}: {error} Raise "
+            "game.tolerance, or announce a constant reward, such as game.reward = 6.0, under which small games settle.",
+            error.solution,
+        ) from None
 
 
 def scheduled(config: RunConfig, found: Equilibrium) -> Schedule:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fedpcs import _validate
+from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout, Values
 from fedpcs.learning.noise_plan import largest_norm
@@ -25,7 +26,6 @@ RefusalKind = Literal["stale", "stranger", "duplicate", "layout", "size", "contr
 _MOST_DENORMAL = 0.5
 _LONGEST_REASON = 300
 _EXPONENT_BITS = 0x7F800000  # of a float32
-_BLOCK = 2**13
 _LOOKS = 2**12
 
 
@@ -149,7 +149,7 @@ _CHECKS: tuple[tuple[RefusalKind, Any], ...] = (
 
 def _norm(report: ClientReport, expected: Expected) -> tuple[float, str]:
     """Return the update's norm, and what is wrong with its numbers if anything is."""
-    norm = _l2_norm(report.values)
+    norm = l2_norm(report.values)
     if not math.isfinite(norm):
         index = int(np.flatnonzero(~np.isfinite(report.values))[0])
         return norm, f"values[{index}] ({_key_of(expected.layout, index)}) is {report.values[index]}, expected finite."
@@ -160,17 +160,6 @@ def _norm(report: ClientReport, expected: Expected) -> tuple[float, str]:
     if not norm <= limit:
         return norm, f"norm is {norm:.4g}, an honest update has at most {limit:.4g}."
     return norm, ""
-
-
-def _l2_norm(values: Values) -> float:
-    """Return the norm; not finite if and only if some number is not."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        # Blocks too short for BLAS to split over threads, which would change the last bits.
-        square = sum(float(np.dot(block, block)) for block in np.split(values, range(_BLOCK, values.size, _BLOCK)))
-    if math.isfinite(square):
-        return math.sqrt(square)
-    # In float64 the squares of finite float32 numbers cannot overflow.
-    return float(np.sqrt(np.sum(np.square(values, dtype=np.float64))))
 
 
 def _is_denormal_storm(values: Values) -> bool:

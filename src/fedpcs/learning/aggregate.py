@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,3 +55,19 @@ def step(parameters: Values, direction: FloatArray, rate: float = 1.0) -> Values
     moved = np.multiply(direction, -rate)
     moved += parameters
     return moved.astype(np.float32)
+
+
+def l2_norm(values: Values | FloatArray) -> float:
+    """Return the norm of a flat array; not finite if and only if some number in it is not.
+
+    Example:
+        >>> l2_norm(np.array([3.0, 4.0], np.float32))
+        5.0
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Blocks too short for BLAS to split over threads, which would change the last bits.
+        square = sum(float(np.dot(block, block)) for block in np.split(values, range(_BLOCK, values.size, _BLOCK)))
+    if math.isfinite(square):
+        return math.sqrt(square)
+    # In float64 the squares of finite float32 numbers cannot overflow.
+    return float(np.sqrt(np.sum(np.square(values, dtype=np.float64))))

@@ -19,7 +19,7 @@ from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import QuorumNotReached
 from fedpcs.learning.admission import Admitted, Refusal, outliers
-from fedpcs.learning.aggregate import step, weighted_sum
+from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout, Values
 from fedpcs.learning.noise_plan import noise_power
@@ -369,7 +369,7 @@ def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[
     if plan.averaging > 0.0:
         average = plan.averaging * state.average + (1.0 - plan.averaging) * parameters
         state = replace(state, average=average)
-    return replace(state, parameters=parameters), plan.rate * float(np.linalg.norm(direction))
+    return replace(state, parameters=parameters), plan.rate * l2_norm(direction)
 
 
 def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, power: FloatArray) -> Feedback:
@@ -392,7 +392,7 @@ def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArr
 
 def _distances(updates: Sequence[Values], share: FloatArray) -> FloatArray:
     middle = weighted_sum(updates, share)
-    return np.array([np.linalg.norm(update - middle) for update in updates])
+    return np.array([l2_norm(update - middle) for update in updates])
 
 
 def _measured(name: str, heard: Heard) -> FloatArray:
