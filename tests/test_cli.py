@@ -308,14 +308,9 @@ def undrawn(monkeypatch):
         (("run", "--set", "sampling.samplers=['randon']"), "got 'randon'"),
         (("run", "--set", "data.name=no-such-data"), "no-such-data"),
         (("run", "fashion-mnist", "--data-dir", "absent"), "fedpcs data fetch fashion-mnist"),
-        # Fails until /tmp/hG/bugs.md 15 is fixed; then drop the mark.
-        pytest.param(
-            ("run", "--out", "a-file"),
-            "a-file: is a file",
-            marks=pytest.mark.xfail(strict=True, reason="the folder is made before it is looked at"),
-        ),
+        (("run", "--out", "a-file"), "a-file: is a file"),
         (("run", "--out", "full"), "full: is not empty"),
-        (("run", "full"), "full: cannot be read"),
+        (("run", "full"), "full: is a folder"),
         (("run", "bad.toml"), "bad.toml: cannot be read as TOML"),
         (("resume", "absent"), "absent: no run there"),
         (("resume", "a-file"), "a-file: no run there"),

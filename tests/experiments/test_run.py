@@ -72,9 +72,7 @@ def test_a_sampler_that_needs_what_no_run_provides_says_what(tmp_path):
     assert len(str(refused.value).splitlines()) == 1
 
 
-# Fails until /tmp/hG/bugs.md 1b is fixed; then drop the mark.
-@pytest.mark.xfail(strict=True, reason="an empty draw counts as a lost quorum")
-def test_a_draw_of_nobody_is_drawn_again_and_ends_no_run(tmp_path):
+def test_a_draw_of_nobody_is_a_round_without_a_step_and_ends_no_run(tmp_path):
     """A Poisson design with K = 1 draws nobody in a third of all draws."""
     config = tiny(
         rounds=17,
@@ -241,8 +239,6 @@ def test_what_can_be_known_before_the_start_is_refused_before_anything_is_writte
     assert not (tmp_path / "run").exists()
 
 
-# Fails until /tmp/hG/bugs.md 20 is fixed; then drop the mark.
-@pytest.mark.xfail(strict=True, reason="samplers are tried out on four made-up clients")
 @pytest.mark.parametrize(("num_candidates", "sampling_ratio", "is_good"), [(1, 0.125, True), (3, 0.5, False)])
 def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, sampling_ratio, is_good):
     settings = {"power-of-choice": {"num_candidates": num_candidates}}

@@ -44,11 +44,7 @@ def store(tmp_path):
     return made
 
 
-# Fails until /tmp/hG/bugs.md 16 is fixed; then drop the mark.
-NARROW = pytest.param("80", marks=pytest.mark.xfail(strict=True, reason="numbers are cut to fit the width"))
-
-
-@pytest.mark.parametrize("columns", [NARROW, "200"])
+@pytest.mark.parametrize("columns", ["80", "200"])
 def test_every_number_is_on_the_table_whatever_the_width(store, columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)
     print_run(store, as_json=False)

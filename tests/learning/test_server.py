@@ -366,8 +366,6 @@ def test_feedback_reaches_a_learning_sampler_with_measures_and_work():
     assert all(np.isfinite(value).all() for value in after.memory.values() if value.dtype.kind == "f" and value.ndim)
 
 
-# Fails until /tmp/hG/bugs.md 0 is fixed; then drop the mark.
-@pytest.mark.xfail(strict=True, reason="close_round calls remember only for samplers that hear")
 def test_fed_cbs_remembers_whom_it_drew():
     plan = plan_of("fed-cbs", mode="none", label_counts=np.array([[5.0, 5.0], [20.0, 0.0], [0.0, 30.0]]))
     state = first_state(plan, START)
@@ -430,8 +428,6 @@ def test_what_a_sampler_hears_is_what_came_and_what_is_public():
     assert heard.loss_energy.tolist() == [0.0, 0.0, 0.0]  # nobody sent any
 
 
-# Fails until /tmp/hG/bugs.md 21 is fixed; then drop the mark.
-@pytest.mark.xfail(strict=True, reason="np.linalg.norm is split over BLAS threads")
 def test_no_number_depends_on_how_many_threads_blas_has():
     updates = np.random.default_rng(0).normal(size=(3, 200_001)).astype(np.float32)
     found = []

@@ -258,7 +258,9 @@ def open_round(plan: ServerPlan, state: ServerState, is_available: BoolArray, as
 
 
 def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
-    """Say whether enough of the cohort was heard, and at least one client."""
+    """Say whether enough of the cohort was heard, and at least one client if any was drawn."""
+    if opened.draw.clients.size == 0:
+        return True
     return len(heard.admitted) >= max(1, math.ceil(plan.quorum * opened.draw.clients.size - 1e-9))
 
 
@@ -300,14 +302,12 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     updates = [item.report.values for item in heard.admitted]
     power = np.asarray(opened.view.need("noise_power")[reached.clients])
     rule = _rule(plan, opened.draw)
-    drift = estimate_drift(np.stack(updates), power) if rule == "precision" else None
+    drift = estimate_drift(np.stack(updates), power) if rule == "precision" and updates else None
     weights = weigh(rule, reached, opened.view, drift=drift)
-    direction = weighted_sum(updates, weights)
+    # A design of random size may draw nobody: then the estimate of the step is zero, and the round has passed.
+    direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
-    memory = state.memory
-    if plan.sampler.hears:
-        feedback = _feedback(plan, opened, heard, norms, power)
-        memory = remember(plan.sampler, opened.view, opened.draw, feedback)
+    memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
     reward = plan.pay[opened.round_index, reached.clients]
     moved, step_norm = _move(plan, state, direction)
     following = replace(
@@ -377,6 +377,8 @@ def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArr
     sizes = plan.num_samples[clients]
     batch = sizes if plan.client.batch_size is None else np.minimum(sizes, plan.client.batch_size)
     num_steps = plan.client.local_epochs * np.ceil(sizes / batch)
+    if clients.size == 0:
+        return make_feedback(clients)
     share = opened.view.data_weight[clients]
     arrays: dict[str, FloatArray | None] = {"update_norm": norms, "noise_power": power}
     if "update_distance" in hears:
