@@ -12,8 +12,10 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.layout import Values
 
-# Columns summed at a time: the rows of one block fit the processor's cache.
-_BLOCK = 2**13
+# Columns summed at a time: few enough to stay in the processor's cache, so many that threads seldom wait for Python.
+_BLOCK = 2**15
+# Squares summed in float32 before float64 takes over.
+_SHORT = 2**13
 
 
 def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
@@ -37,11 +39,10 @@ def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
         rows = np.empty((len(updates), _BLOCK))
         for start in range(first * _BLOCK, min(last * _BLOCK, total.size), _BLOCK):
             block = rows[:, : min(_BLOCK, total.size - start)]
-            for row, update in zip(block, updates, strict=True):
-                row[:] = update[start : start + _BLOCK]
+            np.stack([update[start : start + _BLOCK] for update in updates], out=block)
             np.dot(weights, block, out=total[start : start + _BLOCK])
 
-    in_threads(add, num_blocks, smallest_chunk=16)
+    in_threads(add, num_blocks, smallest_chunk=6)
     return total
 
 
@@ -52,9 +53,15 @@ def step(parameters: Values, direction: FloatArray, rate: float = 1.0) -> Values
         >>> step(np.array([1.0], np.float32), np.array([0.25])).tolist()
         [0.75]
     """
-    moved = np.multiply(direction, -rate)
-    moved += parameters
-    return moved.astype(np.float32)
+    moved = np.empty_like(parameters)
+
+    def move(first: int, last: int) -> None:
+        for start in range(first * _BLOCK, min(last * _BLOCK, moved.size), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            moved[part] = parameters[part] - rate * direction[part]
+
+    in_threads(move, -(-moved.size // _BLOCK), smallest_chunk=6)
+    return moved
 
 
 def l2_norm(values: Values | FloatArray) -> float:
@@ -65,8 +72,10 @@ def l2_norm(values: Values | FloatArray) -> float:
         5.0
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        # Blocks too short for BLAS to split over threads, which would change the last bits.
-        square = sum(float(np.dot(block, block)) for block in np.split(values, range(_BLOCK, values.size, _BLOCK)))
+        # einsum, not dot: BLAS would split a long one over threads, which changes the last bits.
+        whole = values.size - values.size % _SHORT
+        rows, rest = values[:whole].reshape(-1, _SHORT), values[whole:]
+        square = float(np.einsum("ij,ij->i", rows, rows).sum(dtype=np.float64) + np.einsum("i,i->", rest, rest))
     if math.isfinite(square):
         return math.sqrt(square)
     # In float64 the squares of finite float32 numbers cannot overflow.
