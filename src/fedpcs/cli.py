@@ -79,9 +79,10 @@ def run(
 
     Example: fedpcs run fashion-mnist --set rounds=5 --data-dir data
     """
-    from fedpcs.experiments import run, run_config, run_progress, run_table
+    from fedpcs.experiments import own_code, run, run_config, run_progress, run_table
 
     config = run_config.load_run_config(source, overrides)
+    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     folder = run_table.new_folder(config.name) if out is None else out
     with run_progress.Display(config) as display:
         store = run.start_run(config, folder, data_dir, display)
@@ -101,9 +102,10 @@ def resume(
 
     Example: fedpcs resume fedpcs-runs/default
     """
-    from fedpcs.experiments import run, run_progress, run_store, run_table
+    from fedpcs.experiments import own_code, run, run_progress, run_store, run_table
 
     config = run_store.open_run(folder).config()
+    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     with run_progress.Display(config) as display:
         store = run.resume_run(folder, display, force=force)
     run_table.print_run(store, as_json=as_json)

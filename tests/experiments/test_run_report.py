@@ -140,7 +140,7 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(as_toml(config), encoding="utf-8")
     about = {"data": {"name": "digits", "checksum": "c0ffee", "num_test": 1000}, "fedpcs": "9.8.7", "forced": []}
-    (folder / "manifest.json").write_text(json.dumps({**about, "note": "", "data_dir": None, **(manifest or {})}))
+    (folder / "manifest.json").write_text(json.dumps({**about, "notes": [], "data_dir": None, **(manifest or {})}))
     for name, values in accuracy.items():
         for index, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
             num_rounds = (stopped or {}).get((name, seed), config.rounds)
@@ -289,7 +289,7 @@ def test_nothing_is_fetched_and_no_script_runs(page):
 def test_hostile_words_are_shown_and_not_obeyed(tmp_path, monkeypatch):
     hostile = '"><script>alert(1)<img src=x onerror=alert(1)>$x_{$'
     mathematics = "$x_{$"
-    manifest = {"note": hostile, "torch": hostile, "forced": [{"at": "today", "differences": [hostile]}]}
+    manifest = {"notes": [hostile], "torch": hostile, "forced": [{"at": "today", "differences": [hostile]}]}
     config = configuration("seeds=[0]", f"sampling.samplers={json.dumps(['fedpcs', hostile, mathematics])}")
     made = write_run(
         tmp_path,
@@ -320,7 +320,7 @@ def test_every_key_of_the_configuration_and_manifest_is_there(page):
 @pytest.mark.usefixtures("without_figures")
 def test_a_forced_resume_and_a_note_are_said_at_the_top(tmp_path):
     forced = [{"at": "2026-01-01", "differences": ["torch was 2.6, is 2.7"]}]
-    made = write_run(tmp_path, configuration(), ACCURACY, manifest={"forced": forced, "note": "trained on the CPU"})
+    made = write_run(tmp_path, configuration(), ACCURACY, manifest={"forced": forced, "notes": ["trained on the CPU"]})
     text = read(made).text
     for words in ("not the result of one run: torch was 2.6, is 2.7", "trained on the CPU"):
         assert text.index(words) < text.index("What the samplers came to")

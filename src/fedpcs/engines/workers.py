@@ -159,7 +159,7 @@ class WorkerEngine:
             if outcome[0] == worker_process.MESSAGE:
                 return wire.decode(outcome[1:])
             kind, reason = json.loads(outcome[1:])
-        except InvalidInput as error:
+        except (TypeError, ValueError) as error:  # InvalidInput is one
             kind, reason = "message", str(error)
         return ClientFailure(task.round_index, task.client, kind, reason)
 

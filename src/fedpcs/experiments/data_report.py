@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from fedpcs.experiments.own_code import look_here
 from fedpcs.learning.datasets import DATASETS, check_dataset, data_folder, is_present
 
 
@@ -57,8 +56,7 @@ def print_all(found: list[dict[str, Any]], console: Console) -> None:
 
 def check(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     """Read a data set from its files and return how it compares with what was published."""
-    if ":" in name and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m` does: a data set lies beside where the command is run
+    look_here(name)
     found = check_dataset(name, data_dir)
     return {
         "name": found.name,

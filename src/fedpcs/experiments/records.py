@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,11 @@ class Spread:
     minimum: float
     median: float
     maximum: float
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a number JSON can hold; None for the loss of a model that has diverged."""
+    return value if math.isfinite(value) else None
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -113,7 +119,7 @@ def round_record(
         "noise_norm": asdict(spread(moved.noise_norm.tolist())),
         "step_norm": moved.step_norm,
         "accuracy": None if score is None else score.accuracy,
-        "loss": None if score is None else score.loss,
+        "loss": None if score is None else finite_or_none(score.loss),
         "spent": asdict(spent),
         **extra,
     }

@@ -13,7 +13,7 @@ from fedpcs.experiments.schedule import Schedule, replanned
 from fedpcs.learning.server import BoolArray, ServerPlan, ServerState
 from fedpcs.sampling import Sampler
 
-_PATHS = ("reward", "budget", "pay", "announced_mean")
+_PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 
 
 class Replanner:
@@ -56,4 +56,11 @@ class Replanner:
 
     def _applied(self, plan: ServerPlan) -> ServerPlan:
         now = self._schedule
-        return replace(plan, budget=now.budget, pay=now.pay, reward=now.reward, mean_budget=now.announced_mean)
+        return replace(
+            plan,
+            budget=now.budget,
+            pay=now.pay,
+            reward=now.reward,
+            mean_budget=now.announced_mean,
+            cohort_size=now.cohort_size,
+        )

@@ -22,21 +22,23 @@ from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
+from fedpcs.experiments.records import finite_or_none
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
-from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
+from fedpcs.experiments.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.experiments.runner import Finished, Settings, run_arm
 from fedpcs.experiments.schedule import Schedule, is_played, make_schedule, selection_of
 from fedpcs.experiments.tensorboard_log import check_installed, tensorboard_log
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import PartitionedData, deal_out
-from fedpcs.learning.datasets import Dataset, load_dataset
+from fedpcs.learning.datasets import Dataset, load_dataset, normalised
 from fedpcs.learning.layout import flat_parameters, layout_of, load_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.partition import label_counts, partition
 from fedpcs.learning.server import BoolArray, ServerPlan
 from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.per_sample import refuse_mixing_layers
 from fedpcs.sampling import Sampler, disclosure, draw, make_sampler, make_view, weigh
 
 
@@ -105,6 +107,7 @@ def start_run(
     if config.tensorboard:
         check_installed()
     _try_out(config, dataset)
+    check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, notes))
         return _carry_on(store, config, dataset, device, watcher)
@@ -116,7 +119,7 @@ def _try_out(config: RunConfig, dataset: Dataset) -> None:
     Raises:
         InvalidInput: A sampler, its rule, the model or the partition cannot be had as configured.
     """
-    make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
+    _try_model(config, dataset)
     _dealt_out(config, dataset, config.seeds[0])
     ones = np.ones(config.data.num_clients)
     cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), ones.size)
@@ -136,6 +139,22 @@ def _try_out(config: RunConfig, dataset: Dataset) -> None:
             weigh("own" if config.sampling.rule == "default" else config.sampling.rule, drawn, view, drift=1.0)
         except InvalidInput as error:
             raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
+
+
+def _try_model(config: RunConfig, dataset: Dataset) -> None:
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
+    layout_of(model)
+    if config.privacy.mode == "record":
+        refuse_mixing_layers(model)
+    try:
+        with torch.no_grad():
+            shape = tuple(model(normalised(dataset, dataset.test_inputs[:2])).shape)
+    except Exception as error:  # a user's network may fail in any way
+        raise InvalidInput(f"model {config.training.model!r} fails on records of this data set: {error}") from error
+    if shape != (min(2, len(dataset.test_inputs)), dataset.num_classes):
+        raise InvalidInput(
+            f"model {config.training.model!r} must return {dataset.num_classes} scores for each record, got {shape}."
+        )
 
 
 def resume_run(folder: Path, watcher: Watcher | None = None, *, force: bool = False) -> RunStore:
@@ -234,9 +253,7 @@ def server_plan(
         num_samples=data.num_samples,
         sampler=sampler,
         rule=config.sampling.rule,
-        cohort_size=np.full(
-            config.rounds, cohort_from_ratio(float(config.sampling.sampling_ratio), config.data.num_clients)
-        ),
+        cohort_size=schedule.cohort_size,
         budget=schedule.budget,
         pay=schedule.pay,
         reward=schedule.reward,
@@ -283,6 +300,7 @@ def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: Partiti
 
 def _settings(session: _Session, sampler: Sampler, schedule: Schedule, folder: Path) -> Settings:
     config = session.config
+    may_replan = config.game.replan == "on-change" and schedule.standing != "not-played"
     return Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,
@@ -292,7 +310,7 @@ def _settings(session: _Session, sampler: Sampler, schedule: Schedule, folder: P
         wants_stop=session.wants_stop,
         say=session.watcher.say,
         notify=_notifier(session, folder),
-        replan=Replanner(config, sampler, schedule) if config.game.replan == "on-change" else None,
+        replan=Replanner(config, sampler, schedule) if may_replan else None,
     )
 
 
@@ -394,7 +412,7 @@ def _arm_result(
         "sampler": arm.sampler,
         "seed": arm.seed,
         "accuracy": finished.score.accuracy,
-        "loss": finished.score.loss,
+        "loss": finite_or_none(finished.score.loss),
         "rounds": finished.state.next_round,
         "ended_by": finished.ended_by,
         "spent": asdict(finished.spent),

@@ -78,8 +78,8 @@ def _warnings(run: RunFiles) -> list[str]:
         for one in run.manifest.get("forced", [])
     ]
     unfinished = f"Not finished: {run.num_done} of {run.num_arms} arms are done. What is said here is said of those."
-    note = [str(run.manifest["note"])] if run.manifest.get("note") else []
-    return ([unfinished] if run.num_done < run.num_arms else []) + forced + note
+    notes = [str(note) for note in run.manifest.get("notes", [])]
+    return ([unfinished] if run.num_done < run.num_arms else []) + forced + notes
 
 
 def _settings(run: RunFiles) -> dict[str, dict[str, str]]:

@@ -46,6 +46,11 @@ def caveats(run: RunFiles) -> list[str]:
         labels = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))
         found += [f"{sampler.name}: {label}." for label in labels]
     found.append("No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases.")
+    if run.num_arms > 1:
+        found.append(
+            "Each sampler and seed is a federation of its own; run on the same people, all of them together would cost "
+            "the sum of their ρ."
+        )
     if any(result.get("label_counts") for sampler in run.samplers for result in sampler.done):
         found.append(
             "The heat map below shows clients' data without noise: it is for the experimenter, not for release."

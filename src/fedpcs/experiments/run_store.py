@@ -24,7 +24,7 @@ from fedpcs.experiments.files import disk_errors, read_json, write_json, write_w
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
 # What must be the same for a resumed run to equal one that never stopped.
-_MUST_MATCH = ("config", "data", "code", "fedpcs", "torch", "numpy")
+_MUST_MATCH = ("config", "data", "code", "fedpcs", "torch", "numpy", "numba", "scipy")
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,21 @@ def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> Run
     Raises:
         InvalidInput: There is a run already, or something else.
     """
+    check_free(folder)
+    store = RunStore(folder)
+    write_whole(folder / "config.toml", as_toml(config).encode())
+    write_json(folder / "manifest.json", manifest)
+    return store
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds something already."""
     # A run killed before its manifest was written has done nothing: it is begun again.
     unfinished = {"lock", "config.toml", "config.toml.partial", "manifest.json.partial"}
     if folder.is_dir() and any(item.name not in unfinished for item in folder.iterdir()):
         raise InvalidInput(
             f"{folder}: is not empty. Go on with a run by `fedpcs resume {folder}`, or give another --out."
         )
-    store = RunStore(folder)
-    write_whole(folder / "config.toml", as_toml(config).encode())
-    write_json(folder / "manifest.json", manifest)
-    return store
 
 
 def open_run(folder: Path) -> RunStore:
@@ -111,6 +116,8 @@ def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None
         "fedpcs": version("fedpcs"),
         "torch": version("torch"),
         "numpy": version("numpy"),
+        "numba": version("numba"),
+        "scipy": version("scipy"),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -135,7 +142,10 @@ def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
             "all the same with --force: the result will not be that of one run, and the manifest will say so."
         )
     forced = [*before.get("forced", []), {"at": now["started"], "differences": differences}]
-    write_json(store.folder / "manifest.json", {**now, "started": before.get("started"), "forced": forced})
+    write_json(
+        store.folder / "manifest.json",
+        {**now, "started": before.get("started"), "notes": before.get("notes", []), "forced": forced},
+    )
 
 
 def code_digest() -> str:

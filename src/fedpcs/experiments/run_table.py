@@ -80,7 +80,7 @@ def _three(arms: list[dict[str, Any]], unit: str) -> str:
     """Return the least, the median and the greatest client over all seeds, rounded up."""
     spent = [arm["spent"][unit] for arm in arms]
     least, greatest = min(one["minimum"] for one in spent), max(one["maximum"] for one in spent)
-    middle = statistics.median_high(one["median"] for one in spent)
+    middle = statistics.fmean(one["median"] for one in spent)
     return "/".join(_rounded_up(value) for value in (least, middle, greatest))
 
 

@@ -252,8 +252,8 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
             refused.append(verdict)
         else:
             admitted[reply.client] = verdict
-    silent = {item.client for item in refused} | set(failures) | set(admitted)
-    for client in sorted(set(waiting) - silent):
+    accounted = {item.client for item in refused} | set(failures) | set(admitted)
+    for client in sorted(set(waiting) - accounted):
         failures[client] = ClientFailure(opened.round_index, client, "absent", "no reply came")
     in_order = sorted(refused, key=lambda item: (item.client, item.kind, item.reason))
     return Heard(

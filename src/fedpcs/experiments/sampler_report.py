@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import fields
 from typing import Any
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from fedpcs.experiments.own_code import look_here
 from fedpcs.sampling import SAMPLERS, check_sampler, disclosure, make_sampler
 from fedpcs.sampling.contract import try_out
 
@@ -69,6 +69,5 @@ def print_one(one: dict[str, Any], console: Console) -> None:
 
 
 def _make(name: str) -> Any:
-    if ":" in name and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m` does: a sampler lies beside where the command is run
+    look_here(name)
     return make_sampler(name)

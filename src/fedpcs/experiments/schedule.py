@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import NotConverged
@@ -32,6 +33,7 @@ class Schedule:
         budget: (rounds, clients) ρ.
         pay: (rounds, clients) what a drawn client is owed.
         announced_mean: (rounds,) φ(t) as ρ.
+        cohort_size: (rounds,) K_t of the game, and of the draw.
         standing: Whether budgets are a certified equilibrium, or nobody plays: nothing depends on budgets.
         exploitability: Mean gain by deviating over mean utility; None where nobody plays.
         settled_by: How the mean field came to rest; empty where nobody plays.
@@ -41,6 +43,7 @@ class Schedule:
     budget: FloatArray
     pay: FloatArray
     announced_mean: FloatArray
+    cohort_size: NDArray[np.int64]
     standing: Standing
     exploitability: float | None
     settled_by: str
@@ -66,7 +69,8 @@ def make_schedule(config: RunConfig, sampler: Sampler) -> Schedule:
     if not is_played(config, sampler):
         nothing = np.zeros(rounds)
         each = np.ones((rounds, num_clients))
-        return Schedule(nothing, each, 0.0 * each, 1.0 + nothing, "not-played", None, "")
+        cohort = np.full(rounds, cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients))
+        return Schedule(nothing, each, 0.0 * each, 1.0 + nothing, cohort, "not-played", None, "")
     bounds = (float(config.game.budget_bounds[0]), float(config.game.budget_bounds[1]))
     crowd = uniform(num_clients, config.game.population_seed, bounds)
     found = solve_for(config, sampler, crowd, rounds)
@@ -112,6 +116,7 @@ def scheduled(config: RunConfig, found: Equilibrium) -> Schedule:
         budget=unit * budget,
         pay=budget * found.reward.path[:, np.newaxis],
         announced_mean=unit * found.profile.mean_budget,
+        cohort_size=found.game.cohort_size.astype(np.int64),
         standing="converged",
         exploitability=float(found.certificate.relative),
         settled_by=found.settled_by,
@@ -141,10 +146,8 @@ def replanned(
     ).privacy_aversion
     crowd = individuals(aversion[is_present], before.budget[now, is_present] / unit)
     fresh = scheduled(config, solve_for(config, sampler, crowd, rounds))
-    reward, mean = before.reward.copy(), before.announced_mean.copy()
+    reward, mean, cohort = before.reward.copy(), before.announced_mean.copy(), before.cohort_size.copy()
     budget, pay = before.budget.copy(), before.pay.copy()
-    reward[now:], mean[now:] = fresh.reward, fresh.announced_mean
+    reward[now:], mean[now:], cohort[now:] = fresh.reward, fresh.announced_mean, fresh.cohort_size
     budget[now:, is_present], pay[now:, is_present] = fresh.budget, fresh.pay
-    return replace(
-        fresh, reward=reward, announced_mean=mean, budget=budget, pay=pay, exploitability=fresh.exploitability
-    )
+    return replace(fresh, reward=reward, announced_mean=mean, cohort_size=cohort, budget=budget, pay=pay)

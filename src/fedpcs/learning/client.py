@@ -174,6 +174,7 @@ class ClientSide:
 
     def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> None:
         load_parameters(self._model, parameters)
+        self._model.train()
         if self._gradient is None:
             self._gradient = per_sample_gradient(self._model, functional.cross_entropy, *records)
         update = train_by_record(
