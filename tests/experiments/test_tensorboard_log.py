@@ -22,9 +22,9 @@ WRITE = """
 import json, sys
 from pathlib import Path
 from fedpcs.experiments.tensorboard_log import tensorboard_log
-write = tensorboard_log(Path(sys.argv[1]))
-for record in json.loads(sys.argv[2]):
-    write(record)
+with tensorboard_log(Path(sys.argv[1])) as write:
+    for record in json.loads(sys.argv[2]):
+        write(record)
 """
 READ = """
 import json, sys
@@ -94,6 +94,6 @@ def test_without_the_package_a_run_is_refused_with_the_remedy(monkeypatch: pytes
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InvalidInput, match=r"pip install 'fedpcs\[tensorboard\]'"):
         check_installed()
-    with pytest.raises(InvalidInput, match="tensorboard"):
-        tensorboard_log.tensorboard_log(tmp_path)
+    with pytest.raises(InvalidInput, match="tensorboard"), tensorboard_log.tensorboard_log(tmp_path):
+        pass
     assert not list(tmp_path.iterdir())

@@ -41,6 +41,8 @@ from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.per_sample import refuse_mixing_layers
 from fedpcs.sampling import Sampler, disclosure, draw, make_sampler, make_view, weigh
 
+Notify = Callable[[dict[str, Any], float], None]
+
 
 class Silent:
     """A watcher that says nothing."""
@@ -181,6 +183,7 @@ def _carry_on(store: RunStore, config: RunConfig, dataset: Dataset, device: str,
         session = _Session(store, config, dataset, watcher, wants_stop)
         for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
             if store.arm(arm.sampler, arm.seed).result is not None:
+                watcher.begin(f"{arm.sampler}, seed {arm.seed}", config.rounds, config.rounds)
                 continue
             try:
                 _run_one(session, arm, device)
@@ -205,9 +208,9 @@ def _run_one(session: _Session, arm: Arm, device: str) -> None:
     plan = server_plan(config, arm, sampler, schedule, data, model, device)
     store = session.store.arm(arm.sampler, arm.seed)
     store.create()
-    with _engine(config, plan, model, data) as engine:
+    with _engine(config, plan, model, data) as engine, _notifier(session, store.folder) as notify:
         watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(store.rounds()))
-        settings = _settings(session, sampler, schedule, store.folder)
+        settings = _settings(session, sampler, schedule, notify)
         finished = run_arm(plan, flat_parameters(model), engine, store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
     store.save_model(model.state_dict())
@@ -298,7 +301,7 @@ def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: Partiti
         engine.close()
 
 
-def _settings(session: _Session, sampler: Sampler, schedule: Schedule, folder: Path) -> Settings:
+def _settings(session: _Session, sampler: Sampler, schedule: Schedule, notify: Notify) -> Settings:
     config = session.config
     may_replan = config.game.replan == "on-change" and schedule.standing != "not-played"
     return Settings(
@@ -309,21 +312,24 @@ def _settings(session: _Session, sampler: Sampler, schedule: Schedule, folder: P
         presence=functools.partial(presence, config) if config.presence else None,
         wants_stop=session.wants_stop,
         say=session.watcher.say,
-        notify=_notifier(session, folder),
+        notify=notify,
         replan=Replanner(config, sampler, schedule) if may_replan else None,
     )
 
 
-def _notifier(session: _Session, folder: Path) -> Callable[[dict[str, Any], float], None]:
+@contextmanager
+def _notifier(session: _Session, folder: Path) -> Iterator[Notify]:
+    """Give whom to tell of finished rounds: the watcher, and TensorBoard if asked for."""
     if not session.config.tensorboard:
-        return session.watcher.round_done
-    write = tensorboard_log(folder)
+        yield session.watcher.round_done
+        return
+    with tensorboard_log(folder) as write:
 
-    def notify(record: dict[str, Any], seconds: float) -> None:
-        write(record)
-        session.watcher.round_done(record, seconds)
+        def notify(record: dict[str, Any], seconds: float) -> None:
+            write(record)
+            session.watcher.round_done(record, seconds)
 
-    return notify
+        yield notify
 
 
 def presence(config: RunConfig, round_index: int) -> BoolArray:

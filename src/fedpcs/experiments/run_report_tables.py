@@ -235,7 +235,8 @@ def _by(name: str) -> Callable[[SamplerFiles], str]:
         kinds: Counter[str] = Counter()
         for arm in sampler.arms:
             for line in arm.rounds:
-                kinds.update(line[name])
+                for attempt in (line, *line.get("given_up", [])):
+                    kinds.update(attempt[name])
         spelled = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
         return f"{kinds.total():,}" + (f" ({spelled})" if spelled else "")
 

@@ -7,7 +7,8 @@ has all there is, and nothing is ever read from here.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,14 @@ def check_installed() -> None:
         )
 
 
-def tensorboard_log(folder: Path) -> Callable[[dict[str, Any]], None]:
-    """Return what writes each finished round to TensorBoard.
+@contextmanager
+def tensorboard_log(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Give what writes each finished round to TensorBoard; its file is closed at the end of the block.
 
     Args:
         folder: The arm's; event files go to `tensorboard/` in it.
 
-    Returns:
+    Yields:
         A function to be called with each line of `rounds.jsonl`, in order.
 
     Raises:
@@ -77,7 +79,11 @@ def tensorboard_log(folder: Path) -> Callable[[dict[str, Any]], None]:
                     writers[0].add_scalar(name, value, record["round"])
             writers[0].flush()  # what was told is on disk, also if the run is killed before the next round
 
-    return write
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
 
 
 def _writer(target: Path, first_round: int) -> Any:
