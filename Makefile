@@ -20,11 +20,14 @@ format:  ## Put imports and white space in order
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 
-bench:  ## Measure: the solver, accounting, clipping, noise
+bench:  ## Measure: the solver, accounting, clipping, noise, rounds
 	$(PYTHON) benchmarks/solver_scale.py
 	$(PYTHON) benchmarks/response_twin.py
 	$(PYTHON) benchmarks/privacy_accounting.py
 	$(PYTHON) benchmarks/per_sample_clipping.py
 	$(PYTHON) benchmarks/noise_sources.py
+	$(PYTHON) benchmarks/round_time.py
+	$(PYTHON) benchmarks/run_overhead.py
+	$(PYTHON) benchmarks/million_clients.py
 
 .PHONY: help setup check check-all format bench
