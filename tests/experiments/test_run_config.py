@@ -132,8 +132,8 @@ def test_overrides_that_are_none_are_quoted_back(override):
     assert repr(override) in refusal(override)
 
 
-def test_a_limit_needs_something_to_limit():
-    assert "limit_epsilon" in refusal("privacy={mode='none',limit_epsilon=3}")
+def test_a_preset_with_a_limit_can_be_run_without_privacy():
+    assert load_run_config(None, ["privacy.mode=none"]).privacy.mode == "none"
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
@@ -183,7 +183,11 @@ configurations = st.fixed_dictionaries(
         ),
         "privacy": st.fixed_dictionaries({}, optional={"delta": st.floats(1e-300, 0.5), "limit_epsilon": positive}),
         "game": st.fixed_dictionaries(
-            {}, optional={"budget_unit": positive, "reward": st.floats(0.0, 50.0) | st.sampled_from(["per-round"])}
+            {},
+            optional={
+                "budget_unit": st.floats(1e-6, 1e6),
+                "reward": st.floats(0.0, 50.0) | st.sampled_from(["per-round"]),
+            },
         ),
         "sampling": st.dictionaries(keys, st.dictionaries(names, values, max_size=2), min_size=1, max_size=2).map(
             lambda found: {"samplers": list(found), "settings": found}
@@ -192,6 +196,7 @@ configurations = st.fixed_dictionaries(
             st.fixed_dictionaries(
                 {"client": st.integers(0, 49)}, optional={"joins": st.integers(0, 9), "leaves": st.integers(10, 20)}
             ),
+            unique_by=lambda one: one["client"],
             max_size=3,
         ),
     },

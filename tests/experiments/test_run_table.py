@@ -55,8 +55,8 @@ def test_every_number_is_on_the_table_whatever_the_width(store, columns, monkeyp
         "power-of-choice",
         "85.0 ± 7.1\N{NO-BREAK SPACE}%",
         "50.0\N{NO-BREAK SPACE}%",
-        "0.05/0.25/0.40",
-        "0.50/2.50/4.00",
+        "0.05/0.23/0.40",
+        "0.50/2.25/4.00",
         "0.11/0.20/0.30",
         "1.00/2.00/3.01",
         "not played",
@@ -78,7 +78,7 @@ def test_a_run_without_a_result_can_be_printed(tmp_path, capsys):
 
 @given(st.floats(0.0, 1e6))
 def test_what_was_spent_is_never_understated(value):
-    shown = float(run_table._rounded_up(value))
+    shown = float(run_table.rounded_up(value))
     assert shown >= value * (1.0 - 1e-9) - 1e-10
     assert shown <= value + 0.01 + 1e-9 * value
 

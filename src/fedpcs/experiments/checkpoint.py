@@ -92,9 +92,9 @@ def _load(path: Path) -> tuple[ServerState, dict[str, Any]]:
     try:
         with np.load(io.BytesIO(body), allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        return _state(arrays), _part(arrays, "extra.")
+    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise CorruptFile(f"{path.name} cannot be read: {error}.") from None
-    return _state(arrays), _part(arrays, "extra.")
 
 
 def _state(arrays: dict[str, Any]) -> ServerState:

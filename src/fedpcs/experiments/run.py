@@ -145,12 +145,14 @@ def _try_out(config: RunConfig, dataset: Dataset) -> None:
 
 def _try_model(config: RunConfig, dataset: Dataset) -> None:
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
-    layout_of(model)
-    if config.privacy.mode == "record":
-        refuse_mixing_layers(model)
     try:
-        with torch.no_grad():
+        layout_of(model)
+        if config.privacy.mode == "record":
+            refuse_mixing_layers(model)
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):  # a layer may draw
             shape = tuple(model(normalised(dataset, dataset.test_inputs[:2])).shape)
+    except InvalidInput:
+        raise
     except Exception as error:  # a user's network may fail in any way
         raise InvalidInput(f"model {config.training.model!r} fails on records of this data set: {error}") from error
     if shape != (min(2, len(dataset.test_inputs)), dataset.num_classes):
@@ -464,8 +466,8 @@ def raise_if_exhausted(store: RunStore) -> None:
     result = store.result
     if result is not None and result["is_exhausted"]:
         raise BudgetExhausted(
-            f"{store.folder}: every client has spent its limit before the last round. Models and report are kept; "
-            "raise privacy.limit_epsilon, or run fewer rounds.",
+            f"{store.folder}: before the last round no client was left that could afford another release under "
+            "privacy.limit_epsilon. Models and report are kept; raise the limit, or run fewer rounds.",
             remaining=0.0,
             requested=0.0,
         )

@@ -60,7 +60,7 @@ class RunGameConfig(BaseModel):
     model_config = _STRICT
     behaviour: Literal["rational", "static", "selfish"] = "rational"
     budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
-    budget_unit: Number = Field(1.0, gt=0.0)
+    budget_unit: Number = Field(1.0, ge=1e-6, le=1_000_000)
     reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
     reward_max: Number = Field(100.0, gt=0.0)
     accuracy_priority: Number = Field(0.5, gt=0.0, lt=1.0)
@@ -87,7 +87,7 @@ class EngineConfig(BaseModel):
     model_config = _STRICT
     kind: Literal["workers", "in-process"] = "workers"
     num_workers: int = Field(2, ge=1, le=1024)
-    deadline_seconds: Number = Field(600.0, gt=0.0)
+    deadline_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
     quorum: Number = Field(0.5, ge=0.0, le=1.0)
     redraws: int = Field(3, ge=0)
     outlier_factor: Number = Field(10.0, ge=1.0)
@@ -140,8 +140,11 @@ class RunConfig(BaseModel):
             raise ValueError("presence must name each client once; a client comes and goes once in a run")
         if strangers := [one.client for one in self.presence if one.client >= self.data.num_clients]:
             raise ValueError(f"presence names client {strangers[0]}; clients are 0…{self.data.num_clients - 1}")
-        if self.privacy.mode == "none" and self.privacy.limit_epsilon is not None:
-            raise ValueError("privacy.limit_epsilon limits what is spent, and mode 'none' spends nothing; drop one")
+        if self.presence and all(
+            any(one.client == client and one.joins > 0 for one in self.presence)
+            for client in range(self.data.num_clients)
+        ):
+            raise ValueError("presence lets nobody in before the first round; somebody must be there in round 0")
         return self
 
     def _check_rewards(self) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.run_table import rounded_up
 
 
 class Display:
@@ -57,5 +58,5 @@ def _news(record: dict[str, Any]) -> str:
     accuracy = record["accuracy"]
     parts = [] if accuracy is None else [f"accuracy {accuracy:.1%}"]
     if record["spent"]["num_clients"]:
-        parts.append(f"ε ≤ {record['spent']['epsilon']['maximum']:.2f}")
+        parts.append(f"ε ≤ {rounded_up(record['spent']['epsilon']['maximum'])}")
     return ", ".join(parts)

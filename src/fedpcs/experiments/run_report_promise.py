@@ -46,6 +46,11 @@ def caveats(run: RunFiles) -> list[str]:
         labels = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))
         found += [f"{sampler.name}: {label}." for label in labels]
     found.append("No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases.")
+    if any(result.get("num_left") for sampler in run.samplers for result in sampler.done):
+        found.append(
+            "Some clients reached their limit and left; the game's certificate is of clients that play to the end, and "
+            "does not know of limits."
+        )
     if run.num_arms > 1:
         found.append(
             "Each sampler and seed is a federation of its own; run on the same people, all of them together would cost "

@@ -155,7 +155,7 @@ def _remark(sampler: SamplerFiles) -> str:
 
 
 def _mean(sampler: SamplerFiles, name: str, digits: int | None = None) -> str:
-    values = [float(result[name]) for result in sampler.done]
+    values = [float(result[name]) for result in sampler.done if result[name] is not None]  # None: it has diverged
     return _mean_of(values, digits)
 
 

@@ -81,14 +81,14 @@ def _three(arms: list[dict[str, Any]], unit: str) -> str:
     spent = [arm["spent"][unit] for arm in arms]
     least, greatest = min(one["minimum"] for one in spent), max(one["maximum"] for one in spent)
     middle = statistics.fmean(one["median"] for one in spent)
-    return "/".join(_rounded_up(value) for value in (least, middle, greatest))
+    return "/".join(rounded_up(value) for value in (least, middle, greatest))
 
 
-def _rounded_up(value: float) -> str:
+def rounded_up(value: float) -> str:
     """Return a number with two decimals, rounded up.
 
     Example:
-        >>> _rounded_up(4.371), _rounded_up(0.0)
+        >>> rounded_up(4.371), rounded_up(0.0)
         ('4.38', '0.00')
     """
     return f"{math.ceil(100.0 * value - 1e-9) / 100.0:.2f}"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
-from fedpcs.errors import QuorumNotReached
+from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import Admitted, Refusal, outliers
 from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
 from fedpcs.learning.client import ClientPlan
@@ -366,6 +366,11 @@ def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[
         direction = plan.momentum * state.momentum + direction
         state = replace(state, momentum=direction)
     parameters = step(state.parameters, direction, plan.rate)
+    if not np.isfinite(parameters).all():
+        raise InvalidInput(
+            f"round {state.next_round}: the model has diverged to numbers that are not finite. Lower "
+            "training.learning_rate or training.server_rate; the model before this round is in the last checkpoint."
+        )
     if plan.averaging > 0.0:
         average = plan.averaging * state.average + (1.0 - plan.averaging) * parameters
         state = replace(state, average=average)
