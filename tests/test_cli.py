@@ -108,6 +108,7 @@ def test_verify_refuses_what_is_no_equilibrium_file(solved, tmp_path):
         assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_verify_asks_whether_the_server_could_do_better(tmp_path):
     """A constant reward of 50 is an equilibrium among clients, but no commitment."""
     common = "num_clients = 20\nlast_round = 4\n"

@@ -80,6 +80,7 @@ def test_every_round_is_shown_as_the_log_has_it(tmp_path: Path) -> None:
     assert found["game/mean_budget"] == [[0, 0.25], [1, 0.25], [2, 0.25]]
 
 
+@pytest.mark.slow
 @needs_tensorboard
 def test_a_resumed_run_shows_each_round_once(tmp_path: Path) -> None:
     """Killed after round 2, resumed from the checkpoint of round 1: what comes later is what counts."""

@@ -354,6 +354,7 @@ def test_a_second_signal_ends_at_once_and_the_run_still_resumes(commands, tmp_pa
 # --- The command itself: no child of a test's server, no shortcut ---
 
 
+@pytest.mark.slow
 def test_the_command_is_killed_interrupted_and_resumed_and_leaves_no_process(tmp_path):
     """kill −9, then Ctrl-C to the whole process group: as it happens at a terminal, with workers."""
     config = tmp_path / "config.toml"

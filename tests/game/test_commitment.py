@@ -60,6 +60,7 @@ def test_nothing_simpler_or_nearby_is_cheaper(game):
     assert_leads(game, num_constants=25, num_neighbours=24)
 
 
+@pytest.mark.slow
 def test_paying_early_beats_any_constant():
     cost = total_cost(FRONT_LOADED, commit(FRONT_LOADED).path)
     assert cost <= 0.97 * best_constant(FRONT_LOADED, 25)
@@ -102,6 +103,7 @@ def test_a_low_ceiling_on_rewards_is_kept_to():
     assert path.max() == pytest.approx(2.0)
 
 
+@pytest.mark.slow
 def test_a_ceiling_far_away_does_not_matter():
     """The scan for a level spans reward_max; a ceiling nobody would pay must not blind it."""
     base = SMALL[0]
@@ -110,6 +112,7 @@ def test_a_ceiling_far_away_does_not_matter():
     assert one == pytest.approx(another, rel=0.01)
 
 
+@pytest.mark.slow
 def test_many_types_are_planned_for_by_a_histogram():
     game = make_game(uniform(3_000, 6), last_round=4, cohort_size=600)
     assert total_cost(game, commit(game).path) <= best_constant(game, 12)

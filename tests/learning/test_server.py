@@ -189,6 +189,7 @@ def test_averaging_changes_what_is_evaluated_and_not_what_is_trained():
     assert without[-1].average.size == without[-1].momentum.size == 0
 
 
+@pytest.mark.slow
 def test_steps_are_unbiased_over_two_thousand_draws():
     """Within 4 standard errors in each of 3 coordinates; averaging without inclusion probabilities is not.
 

@@ -230,6 +230,7 @@ def test_too_few_draws_to_tell_are_refused(num_draws) -> None:
         check_sampler(Honest(), num_draws=num_draws)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "federation"),
     [
