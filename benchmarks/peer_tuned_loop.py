@@ -103,16 +103,16 @@ class PlainTrainer:
     def __init__(self) -> None:
         self.module = network()
 
-    def initial(self) -> Tensor:  # noqa: D102
+    def initial(self) -> Tensor:
         torch.manual_seed(SEED)
         return parameters_to_vector(network().parameters()).detach()
 
-    def train(self, model: Tensor, images: Tensor, labels: Tensor) -> Tensor:  # noqa: D102
+    def train(self, model: Tensor, images: Tensor, labels: Tensor) -> Tensor:
         vector_to_parameters(model.clone(), self.module.parameters())
         train_module(self.module, images, labels)
         return parameters_to_vector(self.module.parameters()).detach()
 
-    def scores(self, model: Tensor, images: Tensor) -> Tensor:  # noqa: D102
+    def scores(self, model: Tensor, images: Tensor) -> Tensor:
         vector_to_parameters(model.clone(), self.module.parameters())
         scores: Tensor = self.module(images)
         return scores
@@ -137,7 +137,7 @@ class TunedTrainer:
                 views[index] = parts[index].view(shape).permute(0, 3, 1, 2)
         return views
 
-    def initial(self) -> Tensor:  # noqa: D102
+    def initial(self) -> Tensor:
         torch.manual_seed(SEED)
         flat = torch.empty_like(self.flat)
         for view, parameter in zip(self.views_of(flat), network().parameters(), strict=True):
@@ -152,7 +152,7 @@ class TunedTrainer:
             hidden = functional.max_pool2d(hidden.contiguous(memory_format=torch.channels_last), 2).relu_()
         return hidden.flatten(1)
 
-    def train(self, model: Tensor, images: Tensor, labels: Tensor) -> Tensor:  # noqa: D102
+    def train(self, model: Tensor, images: Tensor, labels: Tensor) -> Tensor:
         self.flat.copy_(model)
         for some_images, some_labels in batches(images, labels):
             self.step(some_images, some_labels)
@@ -177,7 +177,7 @@ class TunedTrainer:
             first.addmm_(hidden_error.t(), inputs, alpha=-LEARNING_RATE)
             first_bias.sub_(hidden_error.sum(0), alpha=LEARNING_RATE)
 
-    def scores(self, model: Tensor, images: Tensor) -> Tensor:  # noqa: D102
+    def scores(self, model: Tensor, images: Tensor) -> Tensor:
         views = self.views_of(model)
         hidden = functional.linear(self.features(views, images), *views[4:6]).relu_()
         return functional.linear(hidden, *views[6:])
