@@ -399,9 +399,12 @@ def main() -> None:
     except FedpcsError as error:
         print(f"fedpcs: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except (MemoryError, OSError) as error:
-        print(f"fedpcs: {error or 'out of memory'}. Use a smaller game or another place to write.", file=sys.stderr)
+    except MemoryError as error:
+        print(f"fedpcs: out of memory: {error or 'no more to be had'}. Ask for less.", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        print(f"fedpcs: the system refused: {error}. Is the place there, and may it be written to?", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:
         print("fedpcs: interrupted", file=sys.stderr)
         sys.exit(130)

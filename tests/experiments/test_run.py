@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from fedpcs import _random
 from fedpcs.errors import BudgetExhausted, FedpcsError, Interrupted, InvalidInput
-from fedpcs.experiments import run
+from fedpcs.experiments import arm_plan, run
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
@@ -244,10 +244,10 @@ def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, 
     settings = {"power-of-choice": {"num_candidates": num_candidates}}
     config = tiny(sampling={"samplers": ["power-of-choice"], "settings": settings, "sampling_ratio": sampling_ratio})
     if is_good:
-        run._try_out(config, load_dataset("digits"))
+        run.try_out(config, load_dataset("digits"))
     else:
         with pytest.raises(InvalidInput, match="candidates"):
-            run._try_out(config, load_dataset("digits"))
+            run.try_out(config, load_dataset("digits"))
 
 
 def test_an_exhausted_run_is_told_from_a_finished_one(tmp_path):
@@ -272,10 +272,10 @@ def test_the_limit_is_the_largest_budget_that_keeps_epsilon():
 
     for noise, law in (("fast", "exact"), ("secure", "exact"), ("exact", "tight")):
         privacy = tiny(privacy={"limit_epsilon": 8.0, "noise": noise, "delta": 1e-5}).privacy
-        limit = run._limit(privacy)
+        limit = arm_plan._limit(privacy)
         assert to_epsilon(limit, 1e-5, law) <= 8.0
         assert to_epsilon(type(limit)(limit.nanos + 2), 1e-5, law) > 8.0 - 1e-7
-    assert run._limit(tiny().privacy) is None
+    assert arm_plan._limit(tiny().privacy) is None
 
 
 def test_log_lines_hold_nothing_of_the_hour_or_the_machine(finished_run):

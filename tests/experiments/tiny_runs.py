@@ -4,8 +4,8 @@ import functools
 
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
+from fedpcs.experiments.arm_plan import Arm, dealt_out, server_plan
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.run import Arm, _dealt_out, server_plan
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.runner import Settings, run_arm
 from fedpcs.experiments.schedule import make_schedule
@@ -57,7 +57,7 @@ def _prepared(text):
     arm = Arm(config.sampling.samplers[0], config.seeds[0])
     dataset = load_dataset(config.data.name)
     sampler = make_sampler(arm.sampler, **config.sampling.settings.get(arm.sampler, {}))
-    data = _dealt_out(config, dataset, arm.seed)
+    data = dealt_out(config, dataset, arm.seed)
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
     return server_plan(config, arm, sampler, make_schedule(config, sampler), data, model), model, data
 

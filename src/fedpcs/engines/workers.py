@@ -248,7 +248,10 @@ class WorkerEngine:
             daemon=True,
             name="fedpcs-worker",
         )
-        process.start()
+        try:
+            process.start()
+        except (EOFError, OSError) as error:
+            raise FedpcsError(f"workers cannot be started: {error or 'their parent process has died'}.") from error
         theirs.close()
         return _Worker(process, ours)
 

@@ -10,36 +10,31 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import nn
 
-from fedpcs import _random
-from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
+from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, presence, sampler_of, server_plan
 from fedpcs.experiments.records import finite_or_none
 from fedpcs.experiments.replanning import Replanner
-from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
+from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.experiments.runner import Finished, Settings, run_arm
 from fedpcs.experiments.schedule import Schedule, is_played, make_schedule, selection_of
 from fedpcs.experiments.tensorboard_log import check_installed, tensorboard_log
-from fedpcs.game.rules import cohort_from_ratio
-from fedpcs.learning.client import ClientPlan, ClientSide
-from fedpcs.learning.client_data import PartitionedData, deal_out
-from fedpcs.learning.datasets import Dataset, load_dataset, normalised
-from fedpcs.learning.layout import flat_parameters, layout_of, load_parameters
+from fedpcs.experiments.try_out import try_out
+from fedpcs.learning.client import ClientSide
+from fedpcs.learning.client_data import PartitionedData
+from fedpcs.learning.datasets import Dataset, load_dataset
+from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
-from fedpcs.learning.partition import label_counts, partition
-from fedpcs.learning.server import BoolArray, ServerPlan
-from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.per_sample import refuse_mixing_layers
-from fedpcs.sampling import Sampler, disclosure, draw, make_sampler, make_view, weigh
+from fedpcs.learning.server import ServerPlan
+from fedpcs.sampling import Sampler, disclosure
 
 Notify = Callable[[dict[str, Any], float], None]
 
@@ -68,14 +63,6 @@ class Watcher(Protocol):
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None:
         """A round was saved."""
-
-
-@dataclass(frozen=True)
-class Arm:
-    """One sampler with one seed."""
-
-    sampler: str
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -108,57 +95,11 @@ def start_run(
     dataset = load_dataset(config.data.name, data_dir)
     if config.tensorboard:
         check_installed()
-    _try_out(config, dataset)
+    try_out(config, dataset)
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, notes))
         return _carry_on(store, config, dataset, device, watcher)
-
-
-def _try_out(config: RunConfig, dataset: Dataset) -> None:
-    """Find what cannot work before anything is written, solved or charged.
-
-    Raises:
-        InvalidInput: A sampler, its rule, the model or the partition cannot be had as configured.
-    """
-    _try_model(config, dataset)
-    _dealt_out(config, dataset, config.seeds[0])
-    ones = np.ones(config.data.num_clients)
-    cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), ones.size)
-    for name in config.sampling.samplers:
-        sampler = _sampler(config, name)
-        view = make_view(
-            cohort_size,
-            ones,
-            budget=ones,
-            noise_power=ones,
-            update_norm=ones,
-            loss=ones,
-            label_counts=np.ones((ones.size, dataset.num_classes)),
-        )
-        try:
-            drawn = draw(sampler, view, _random.generator(0, "try-out"))
-            weigh("own" if config.sampling.rule == "default" else config.sampling.rule, drawn, view, drift=1.0)
-        except InvalidInput as error:
-            raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
-
-
-def _try_model(config: RunConfig, dataset: Dataset) -> None:
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
-    try:
-        layout_of(model)
-        if config.privacy.mode == "record":
-            refuse_mixing_layers(model)
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):  # a layer may draw
-            shape = tuple(model(normalised(dataset, dataset.test_inputs[:2])).shape)
-    except InvalidInput:
-        raise
-    except Exception as error:  # a user's network may fail in any way
-        raise InvalidInput(f"model {config.training.model!r} fails on records of this data set: {error}") from error
-    if shape != (min(2, len(dataset.test_inputs)), dataset.num_classes):
-        raise InvalidInput(
-            f"model {config.training.model!r} must return {dataset.num_classes} scores for each record, got {shape}."
-        )
 
 
 def resume_run(folder: Path, watcher: Watcher | None = None, *, force: bool = False) -> RunStore:
@@ -203,9 +144,9 @@ def _carry_on(store: RunStore, config: RunConfig, dataset: Dataset, device: str,
 
 def _run_one(session: _Session, arm: Arm, device: str) -> None:
     config, dataset, watcher = session.config, session.dataset, session.watcher
-    sampler = _sampler(config, arm.sampler)
+    sampler = sampler_of(config, arm.sampler)
     schedule = _schedule(session, sampler)
-    data = _dealt_out(config, dataset, arm.seed)
+    data = dealt_out(config, dataset, arm.seed)
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
     plan = server_plan(config, arm, sampler, schedule, data, model, device)
     store = session.store.arm(arm.sampler, arm.seed)
@@ -227,59 +168,6 @@ def _schedule(session: _Session, sampler: Sampler) -> Schedule:
             session.watcher.say(f"solving the game clients play under {selection} sampling …")
         session.schedules[selection] = make_schedule(session.config, sampler)
     return session.schedules[selection]
-
-
-def server_plan(
-    config: RunConfig,
-    arm: Arm,
-    sampler: Sampler,
-    schedule: Schedule,
-    data: PartitionedData,
-    model: nn.Module,
-    device: str = "cpu",
-) -> ServerPlan:
-    """Return the federation an arm of a run is."""
-    training, privacy = config.training, config.privacy
-    client = ClientPlan(
-        seed=arm.seed,
-        mode=privacy.mode,
-        learning_rate=float(training.learning_rate),
-        batch_size=training.batch_size or None,
-        local_epochs=training.local_epochs,
-        clip_norm=float(privacy.clip_norm),
-        noise=privacy.noise,
-        device=device,
-    )
-    return ServerPlan(
-        run=f"{config.name}/{arm.sampler}/{arm.seed}",
-        seed=arm.seed,
-        client=client,
-        layout=layout_of(model),
-        num_samples=data.num_samples,
-        sampler=sampler,
-        rule=config.sampling.rule,
-        cohort_size=schedule.cohort_size,
-        budget=schedule.budget,
-        pay=schedule.pay,
-        reward=schedule.reward,
-        mean_budget=schedule.announced_mean,
-        limit=_limit(privacy),
-        momentum=float(training.server_momentum),
-        rate=float(training.server_rate),
-        averaging=float(training.averaging),
-        outlier_factor=float(config.engine.outlier_factor),
-        quorum=float(config.engine.quorum),
-        label_counts=_counts(data) if "label_counts" in sampler.reads else None,
-    )
-
-
-def _limit(privacy: PrivacyConfig) -> Rho | None:
-    if privacy.limit_epsilon is None:
-        return None
-    from fedpcs.privacy.conversion import to_rho
-
-    law: Literal["exact", "tight"] = "tight" if privacy.noise == "exact" else "exact"
-    return Rho.at_most(to_rho(float(privacy.limit_epsilon), float(privacy.delta), law))
 
 
 @contextmanager
@@ -334,14 +222,6 @@ def _notifier(session: _Session, folder: Path) -> Iterator[Notify]:
         yield notify
 
 
-def presence(config: RunConfig, round_index: int) -> BoolArray:
-    """Return (clients,) who can be reached in a round."""
-    found = np.ones(config.data.num_clients, dtype=np.bool_)
-    for one in config.presence:
-        found[one.client] = one.joins <= round_index and (one.leaves is None or round_index < one.leaves)
-    return found
-
-
 @contextmanager
 def _stop_signal() -> Iterator[Callable[[], bool]]:
     """Turn the first SIGINT or SIGTERM into a question that is answered yes; the second ends the process at once."""
@@ -375,27 +255,6 @@ def _device(config: RunConfig) -> tuple[str, list[str]]:
         "engine.device is 'cuda', and torch finds no such device. Set engine.device = 'cpu', or "
         "engine.if_device_lost = 'cpu' to fall back to it."
     )
-
-
-def _sampler(config: RunConfig, name: str) -> Sampler:
-    return make_sampler(name, **config.sampling.settings.get(name, {}))
-
-
-def _dealt_out(config: RunConfig, dataset: Dataset, seed: int) -> PartitionedData:
-    parts = partition(
-        config.data.partition,
-        dataset.train_targets.numpy(),
-        config.data.num_clients,
-        _random.generator(seed, "partition"),
-        alpha=float(config.data.alpha),
-        shards_per_client=config.data.shards_per_client,
-    )
-    return deal_out(dataset, parts)
-
-
-def _counts(data: PartitionedData) -> FloatArray:
-    parts = np.split(data.order.numpy(), data.starts[1:-1])
-    return label_counts(parts, data.dataset.train_targets.numpy(), data.num_classes).astype(np.float64)
 
 
 def _identity(dataset: Dataset) -> dict[str, Any]:
@@ -440,7 +299,7 @@ def _arm_result(
         "num_left": int(finished.state.has_left.sum()),
         "times_designed": finished.state.tally.designed.tolist() if plan.num_clients <= 10_000 else None,
         "times_drawn": finished.state.tally.drawn.tolist() if plan.num_clients <= 10_000 else None,
-        "label_counts": _counts(data).astype(int).tolist() if plan.num_clients * data.num_classes <= 20_000 else None,
+        "label_counts": counts_of(data).astype(int).tolist() if plan.num_clients * data.num_classes <= 20_000 else None,
         "disclosure": disclosure(sampler).label,
     }
 

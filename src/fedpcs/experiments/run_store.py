@@ -5,10 +5,12 @@ config.toml   manifest.json   lock   arms/SAMPLER-seedN/…   report.html   resu
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
 import platform
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from typing import Any
 import fedpcs
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import disk_errors, read_json, write_json, write_whole
+from fedpcs.experiments.files import read_json, write_json, write_whole
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
 # What must be the same for a resumed run to equal one that never stopped.
@@ -166,22 +168,33 @@ def locked(folder: Path) -> Iterator[None]:
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
-    with disk_errors(folder):
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _lock(handle):
             holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
             raise InvalidInput(
                 f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
-            ) from None
+            )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file; False if another process keeps it locked."""
+    # A process killed while it starts another leaves the lock to that one, for the moment until it runs its program.
+    for wait in (0.0, 0.1, 0.4, 1.5):
+        time.sleep(wait)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
 
 
 def _differences(name: str, before: Any, now: Any) -> list[str]:

@@ -10,10 +10,11 @@ import numpy as np
 from fedpcs._threads import in_threads
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
+from fedpcs.learning._kernels import add_scaled, move
 from fedpcs.learning.layout import Values
 
 # Columns summed at a time: few enough to stay in the processor's cache, so many that threads seldom wait for Python.
-_BLOCK = 2**15
+_BLOCK = 2**14
 # Squares summed in float32 before float64 takes over.
 _SHORT = 2**13
 
@@ -32,17 +33,15 @@ def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
     """
     if len(updates) != len(weights) or not updates:
         raise InvalidInput(f"updates and weights must pair up, got {len(updates)} and {len(weights)}.")
-    total = np.empty(updates[0].size)
-    num_blocks = -(-total.size // _BLOCK)
+    total = np.zeros(updates[0].size)
 
     def add(first: int, last: int) -> None:
-        rows = np.empty((len(updates), _BLOCK))
-        for start in range(first * _BLOCK, min(last * _BLOCK, total.size), _BLOCK):
-            block = rows[:, : min(_BLOCK, total.size - start)]
-            np.stack([update[start : start + _BLOCK] for update in updates], out=block)
-            np.dot(weights, block, out=total[start : start + _BLOCK])
+        for start in range(first * _BLOCK, last * _BLOCK, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            for update, weight in zip(updates, weights, strict=True):
+                add_scaled(total[part], update[part], weight)
 
-    in_threads(add, num_blocks, smallest_chunk=6)
+    in_threads(add, -(-total.size // _BLOCK), smallest_chunk=6)
     return total
 
 
@@ -55,12 +54,11 @@ def step(parameters: Values, direction: FloatArray, rate: float = 1.0) -> Values
     """
     moved = np.empty_like(parameters)
 
-    def move(first: int, last: int) -> None:
-        for start in range(first * _BLOCK, min(last * _BLOCK, moved.size), _BLOCK):
-            part = slice(start, start + _BLOCK)
-            moved[part] = parameters[part] - rate * direction[part]
+    def work(first: int, last: int) -> None:
+        part = slice(first * _BLOCK, last * _BLOCK)
+        move(moved[part], parameters[part], direction[part], rate)
 
-    in_threads(move, -(-moved.size // _BLOCK), smallest_chunk=6)
+    in_threads(work, -(-moved.size // _BLOCK), smallest_chunk=6)
     return moved
 
 

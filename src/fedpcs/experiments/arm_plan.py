@@ -1,0 +1,115 @@
+"""What one arm of a run is: a sampler with a seed, the clients' data, and the server's plan made of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from torch import nn
+
+from fedpcs import _random
+from fedpcs._validate import FloatArray
+from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
+from fedpcs.experiments.schedule import Schedule
+from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.client_data import PartitionedData, deal_out
+from fedpcs.learning.datasets import Dataset
+from fedpcs.learning.layout import layout_of
+from fedpcs.learning.partition import label_counts, partition
+from fedpcs.learning.server import BoolArray, ServerPlan
+from fedpcs.privacy.budget import Rho
+from fedpcs.sampling import Sampler, make_sampler
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One sampler with one seed."""
+
+    sampler: str
+    seed: int
+
+
+def sampler_of(config: RunConfig, name: str) -> Sampler:
+    """Return a sampler with the settings a run gives it."""
+    return make_sampler(name, **config.sampling.settings.get(name, {}))
+
+
+def dealt_out(config: RunConfig, dataset: Dataset, seed: int) -> PartitionedData:
+    """Return the data set dealt out to clients as configured."""
+    parts = partition(
+        config.data.partition,
+        dataset.train_targets.numpy(),
+        config.data.num_clients,
+        _random.generator(seed, "partition"),
+        alpha=float(config.data.alpha),
+        shards_per_client=config.data.shards_per_client,
+    )
+    return deal_out(dataset, parts)
+
+
+def counts_of(data: PartitionedData) -> FloatArray:
+    """Return (clients, classes) how many records of each class a client has."""
+    parts = np.split(data.order.numpy(), data.starts[1:-1])
+    return label_counts(parts, data.dataset.train_targets.numpy(), data.num_classes).astype(np.float64)
+
+
+def server_plan(
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    schedule: Schedule,
+    data: PartitionedData,
+    model: nn.Module,
+    device: str = "cpu",
+) -> ServerPlan:
+    """Return the federation an arm of a run is."""
+    training, privacy = config.training, config.privacy
+    client = ClientPlan(
+        seed=arm.seed,
+        mode=privacy.mode,
+        learning_rate=float(training.learning_rate),
+        batch_size=training.batch_size or None,
+        local_epochs=training.local_epochs,
+        clip_norm=float(privacy.clip_norm),
+        noise=privacy.noise,
+        device=device,
+    )
+    return ServerPlan(
+        run=f"{config.name}/{arm.sampler}/{arm.seed}",
+        seed=arm.seed,
+        client=client,
+        layout=layout_of(model),
+        num_samples=data.num_samples,
+        sampler=sampler,
+        rule=config.sampling.rule,
+        cohort_size=schedule.cohort_size,
+        budget=schedule.budget,
+        pay=schedule.pay,
+        reward=schedule.reward,
+        mean_budget=schedule.announced_mean,
+        limit=_limit(privacy),
+        momentum=float(training.server_momentum),
+        rate=float(training.server_rate),
+        averaging=float(training.averaging),
+        outlier_factor=float(config.engine.outlier_factor),
+        quorum=float(config.engine.quorum),
+        label_counts=counts_of(data) if "label_counts" in sampler.reads else None,
+    )
+
+
+def _limit(privacy: PrivacyConfig) -> Rho | None:
+    if privacy.limit_epsilon is None:
+        return None
+    from fedpcs.privacy.conversion import to_rho
+
+    law: Literal["exact", "tight"] = "tight" if privacy.noise == "exact" else "exact"
+    return Rho.at_most(to_rho(float(privacy.limit_epsilon), float(privacy.delta), law))
+
+
+def presence(config: RunConfig, round_index: int) -> BoolArray:
+    """Return (clients,) who can be reached in a round."""
+    found = np.ones(config.data.num_clients, dtype=np.bool_)
+    for one in config.presence:
+        found[one.client] = one.joins <= round_index and (one.leaves is None or round_index < one.leaves)
+    return found

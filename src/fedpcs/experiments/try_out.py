@@ -1,0 +1,63 @@
+"""Try a configuration out: find what cannot work before anything is written, solved or charged."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from fedpcs import _random
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.arm_plan import dealt_out, sampler_of
+from fedpcs.experiments.run_config import RunConfig
+from fedpcs.game.rules import cohort_from_ratio
+from fedpcs.learning.datasets import Dataset, normalised
+from fedpcs.learning.layout import layout_of
+from fedpcs.learning.models import make_model
+from fedpcs.privacy.per_sample import refuse_mixing_layers
+from fedpcs.sampling import draw, make_view, weigh
+
+
+def try_out(config: RunConfig, dataset: Dataset) -> None:
+    """Find what cannot work before anything is written, solved or charged.
+
+    Raises:
+        InvalidInput: A sampler, its rule, the model or the partition cannot be had as configured.
+    """
+    _try_model(config, dataset)
+    dealt_out(config, dataset, config.seeds[0])
+    ones = np.ones(config.data.num_clients)
+    cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), ones.size)
+    for name in config.sampling.samplers:
+        sampler = sampler_of(config, name)
+        view = make_view(
+            cohort_size,
+            ones,
+            budget=ones,
+            noise_power=ones,
+            update_norm=ones,
+            loss=ones,
+            label_counts=np.ones((ones.size, dataset.num_classes)),
+        )
+        try:
+            drawn = draw(sampler, view, _random.generator(0, "try-out"))
+            weigh("own" if config.sampling.rule == "default" else config.sampling.rule, drawn, view, drift=1.0)
+        except InvalidInput as error:
+            raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
+
+
+def _try_model(config: RunConfig, dataset: Dataset) -> None:
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
+    try:
+        layout_of(model)
+        if config.privacy.mode == "record":
+            refuse_mixing_layers(model)
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):  # a layer may draw
+            shape = tuple(model(normalised(dataset, dataset.test_inputs[:2])).shape)
+    except InvalidInput:
+        raise
+    except Exception as error:  # a user's network may fail in any way
+        raise InvalidInput(f"model {config.training.model!r} fails on records of this data set: {error}") from error
+    if shape != (min(2, len(dataset.test_inputs)), dataset.num_classes):
+        raise InvalidInput(
+            f"model {config.training.model!r} must return {dataset.num_classes} scores for each record, got {shape}."
+        )
