@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, contextmanager
@@ -28,6 +29,8 @@ from fedpcs.learning.server import ServerPlan
 from fedpcs.sampling import make_sampler
 
 ENGINES = ("in-process", "workers")
+# Of tests that are about the server; `make check-all` runs them on the other engine too.
+ENGINE = os.environ.get("FEDPCS_FAULT_ENGINE", "in-process")
 NUM_CLIENTS, COHORT = 8, 4
 
 _TABLES: dict[str, Any] = {
@@ -38,7 +41,7 @@ _TABLES: dict[str, Any] = {
     "privacy": {"mode": "client", "clip_norm": 0.5},
     "game": {"budget_unit": 0.01, "reward": 20.0},
     "sampling": {"samplers": ["random"], "sampling_ratio": COHORT / NUM_CLIENTS},
-    "engine": {"kind": "in-process", "num_workers": 2},
+    "engine": {"kind": ENGINE, "num_workers": 2},
 }
 
 
@@ -154,7 +157,7 @@ def engine_with(kind: str, config: RunConfig, faults: Sequence[Fault] = (), dead
 
 def play(
     folder: Path,
-    kind: str = "in-process",
+    kind: str = ENGINE,
     faults: Sequence[Fault] = (),
     *,
     config: RunConfig | None = None,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from faulty_federation import (
+    ENGINE,
     ENGINES,
     NUM_CLIENTS,
     Watcher,
@@ -92,7 +93,7 @@ def two_rounds():
 @pytest.mark.parametrize("num_silent", [1, 3])
 def test_a_round_without_quorum_is_drawn_afresh(tmp_path, num_silent):
     """All that were sent for are charged, those heard in the end are paid, and the log tells of every attempt."""
-    with engine_with("in-process", tiny()) as inner:
+    with engine_with(ENGINE, tiny()) as inner:
         flaky = Flaky(inner, num_silent)
         played = play(tmp_path, engine=flaky)
     record = played.records[0]
@@ -214,7 +215,7 @@ def reports(folder, away=None):
         def run(self, parameters, tasks):
             return super().run(flat_parameters(prepared(tiny()).model), tasks)
 
-    with engine_with("in-process", tiny()) as inner:
+    with engine_with(ENGINE, tiny()) as inner:
         engine = SameModel(inner)
         play(folder, engine=engine, presence=lambda _: present)
     return {(reply.round_index, reply.client): reply.values.tobytes() for reply in engine.replies}
@@ -425,7 +426,7 @@ def test_a_failure_of_a_stranger_or_of_another_round_is_no_failure_of_this_one(t
             yield ClientFailure(99, 10_000, "died", "somebody else")
             yield from super().run(parameters, tasks)
 
-    with engine_with("in-process", tiny()) as inner:
+    with engine_with(ENGINE, tiny()) as inner:
         played = play(tmp_path, engine=Gossip(inner))
     assert all(record["failures"] == {} for record in played.records)
 
@@ -437,6 +438,6 @@ def test_a_reply_that_is_none_ends_nothing(tmp_path, reply):
             yield reply
             yield from super().run(parameters, tasks)
 
-    with engine_with("in-process", tiny()) as inner:
+    with engine_with(ENGINE, tiny()) as inner:
         played = play(tmp_path, engine=Nonsense(inner))
     assert all(record["refusals"] == {"stranger": 1} for record in played.records)

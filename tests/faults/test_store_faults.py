@@ -298,6 +298,19 @@ def test_of_two_processes_on_one_folder_one_works_and_one_refuses(commands, tmp_
     assert "another process" in refused["said"] or "not empty" in refused["said"]
 
 
+def test_a_lock_held_for_a_moment_by_a_process_that_starts_is_waited_for(unfinished, whole):
+    """What a run killed while it forks leaves behind: a child that has the lock until it runs its own program."""
+    holder = (
+        "import fcntl, sys, time; lock = open(sys.argv[1], 'a'); fcntl.flock(lock, fcntl.LOCK_EX); "
+        "print(flush=True); time.sleep(0.3)"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder, str(unfinished / "lock")], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        resume_run(unfinished, Watcher())
+    assert outcome(unfinished) == outcome(whole)
+
+
 def test_a_lock_left_by_a_dead_process_holds_nobody_up(unfinished, whole):
     (unfinished / "lock").write_text("pid 999999\n")
     resume_run(unfinished, Watcher())

@@ -252,6 +252,8 @@ class WorkerEngine:
             process.start()
         except (EOFError, OSError) as error:
             raise FedpcsError(f"workers cannot be started: {error or 'their parent process has died'}.") from error
+        except RuntimeError as error:  # torch, putting the data where workers can see it
+            raise _no_room(error) from error
         theirs.close()
         return _Worker(process, ours)
 
@@ -274,5 +276,15 @@ def _numbers(outcome: bytes | _Lost) -> Any:
 
 
 def _shared(*shape: int) -> torch.Tensor:
-    found: torch.Tensor = torch.zeros(shape).share_memory_()  # type: ignore[no-untyped-call]
+    try:
+        found: torch.Tensor = torch.zeros(shape).share_memory_()  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        raise _no_room(error) from error
     return found
+
+
+def _no_room(error: RuntimeError) -> FedpcsError:
+    return FedpcsError(
+        f"shared memory for the workers cannot be had: {str(error)[:200]}. Make room in /dev/shm (in a container: "
+        "--shm-size), or run with engine.kind = 'in-process'."
+    )
