@@ -26,7 +26,7 @@ RefusalKind = Literal["stale", "stranger", "duplicate", "layout", "size", "contr
 _MOST_DENORMAL = 0.5
 _LONGEST_REASON = 300
 _EXPONENT_BITS = 0x7F800000  # of a float32
-_LOOKS = 2**12
+_LOOKS = 2**10
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ def _norm(report: ClientReport, expected: Expected) -> tuple[float, str]:
 
 
 def _is_denormal_storm(values: Values) -> bool:
-    # A look at a few thousand places nobody could foresee: if half of all numbers were denormal, a quarter of these
-    # would be, but for a chance below e⁻⁵⁰⁰ (Hoeffding). Only then is everything counted.
+    # A look at a thousand places nobody could foresee: if half of all numbers were denormal, a quarter of these would
+    # be, but for a chance below e⁻¹²⁰ (Hoeffding). Only then is everything counted.
     places = np.random.default_rng(secrets.randbits(64)).integers(values.size, size=_LOOKS)
     return _denormal_share(values[places]) > 0.5 * _MOST_DENORMAL and _denormal_share(values) > _MOST_DENORMAL
 

@@ -10,11 +10,11 @@ import numpy as np
 from fedpcs._threads import in_threads
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.learning._kernels import add_scaled, move
+from fedpcs.learning._kernels import add_four, move
 from fedpcs.learning.layout import Values
 
 # Columns summed at a time: few enough to stay in the processor's cache, so many that threads seldom wait for Python.
-_BLOCK = 2**14
+_BLOCK = 2**15
 # Squares summed in float32 before float64 takes over.
 _SHORT = 2**13
 
@@ -34,12 +34,17 @@ def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
     if len(updates) != len(weights) or not updates:
         raise InvalidInput(f"updates and weights must pair up, got {len(updates)} and {len(weights)}.")
     total = np.zeros(updates[0].size)
+    # In fours, the last of them filled up with nothing.
+    num_missing = -len(updates) % 4
+    rows = [*updates, *[np.zeros_like(updates[0])] * num_missing]
+    factors = np.append(np.asarray(weights, dtype=np.float64), np.zeros(num_missing))
 
     def add(first: int, last: int) -> None:
         for start in range(first * _BLOCK, last * _BLOCK, _BLOCK):
             part = slice(start, start + _BLOCK)
-            for update, weight in zip(updates, weights, strict=True):
-                add_scaled(total[part], update[part], weight)
+            for k in range(0, len(rows), 4):
+                one, two, three, four = (row[part] for row in rows[k : k + 4])
+                add_four(total[part], one, two, three, four, factors[k : k + 4])
 
     in_threads(add, -(-total.size // _BLOCK), smallest_chunk=6)
     return total

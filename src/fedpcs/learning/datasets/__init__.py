@@ -10,6 +10,7 @@ from fedpcs.learning.datasets.dataset import Dataset, make_dataset, normalised
 from fedpcs.learning.datasets.fetch import fetch_dataset
 from fedpcs.learning.datasets.load import load_dataset
 from fedpcs.learning.datasets.places import data_folder, is_present
+from fedpcs.learning.datasets.validation import hold_out
 
 __all__ = [
     "DATASETS",
@@ -22,6 +23,7 @@ __all__ = [
     "check_dataset",
     "data_folder",
     "fetch_dataset",
+    "hold_out",
     "is_present",
     "load_dataset",
     "make_dataset",
