@@ -13,6 +13,7 @@ LAYERS = {
     "_validate": 0,
     "_random": 0,
     "_inclusion": 0,
+    "_processes": 0,
     "_threads": 0,
     "game": 1,
     "sampling": 1,

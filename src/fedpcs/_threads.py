@@ -23,8 +23,10 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=_num_threads(), thread_name_prefix="fedpcs")
 
 
+def num_cores() -> int:
+    """Return how many cores this process may use; only Linux can tell how many of them all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _num_threads() -> int:
-    try:
-        return max(1, min(16, len(os.sched_getaffinity(0))))
-    except AttributeError:  # only Linux can tell how many cores this process may use
-        return max(1, min(16, os.cpu_count() or 1))
+    return min(16, num_cores())

@@ -183,5 +183,6 @@ def test_the_files_of_a_run_are_the_documented_ones(store: RunStore) -> None:
     for path in store.folder.rglob("*"):
         name = re.sub(r"^arms/\w+-seed0/", "arms/SAMPLER-seedN/", path.relative_to(store.folder).as_posix())
         if path.is_file():
-            found.add(re.sub(r"checkpoints/\d{6}\.ckpt$", "checkpoints/", name))
+            name = re.sub(r"checkpoints/\d{6}\.ckpt$", "checkpoints/", name)
+            found.add(re.sub(r"games/\w+\.npz$", "games/", name))
     assert found == set(rows("The run's folder"))

@@ -65,7 +65,7 @@ def holds_and_is_tight(mode: str, rho: float, num_canaries: int = 1000) -> None:
     assert found.auc == pytest.approx(found.claim.auc, abs=5.0 * 0.5 / math.sqrt(num_canaries))
 
 
-@pytest.mark.parametrize("rho", BUDGETS)
+@pytest.mark.parametrize("rho", [BUDGETS[0], *(pytest.param(rho, marks=pytest.mark.slow) for rho in BUDGETS[1:])])
 def test_the_client_mode_keeps_its_claim_and_the_audit_comes_close(rho):
     holds_and_is_tight("client", rho)
 
@@ -88,7 +88,7 @@ def test_noise_that_no_seed_repeats_keeps_claims_too(mode, noise):
     assert not found.result.is_contradicted
 
 
-@pytest.mark.parametrize("mode", ["client", "record"])
+@pytest.mark.parametrize("mode", ["client", pytest.param("record", marks=pytest.mark.slow)])
 def test_rounds_add_up(mode):
     one, four = (audited(mode, 0.5, 60, num_rounds) for num_rounds in (1, 4))
     assert four.result.claim.rho == Rho.of(2.0)

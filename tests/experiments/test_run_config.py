@@ -65,7 +65,7 @@ def test_without_a_source_it_is_the_default_preset():
         ("privacy.noise=loud", "privacy.noise", "'loud'", "'fast', 'secure' or 'exact'"),
         ("privacy.delta=1", "privacy.delta", "1", "less than 1"),
         ("privacy.limit_epsilon=0", "privacy.limit_epsilon", "0", "greater than 0"),
-        ("game.behaviour=angry", "game.behaviour", "'angry'", "'rational', 'static' or 'selfish'"),
+        ("game.behaviour=angry", "game.behaviour", "'angry'", "'rational', 'static', 'selfish' or 'raised'"),
         ("game.budget_bounds=[0.1,nan]", "game.budget_bounds", "nan", "finite"),
         ("game.reward=nan", "game.reward", "nan", "finite"),
         ("sampling.samplers=random", "sampling.samplers", "'random'", "list"),

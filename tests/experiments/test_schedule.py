@@ -40,7 +40,7 @@ def test_rational_clients_play_their_best_response_to_what_was_announced(name):
     sampler = make_sampler(name)
     found = make_schedule(config(), sampler)
     crowd = uniform(12, 3, BOUNDS)
-    terms = announce(found.reward, found.announced_mean / UNIT, 6, 12, selection_of(sampler))
+    terms = announce(found.reward, found.announced_mean / UNIT, 6, 12, selection_of(config(), sampler))
     for client in (0, 5, 11):
         alone = best_response(terms, float(crowd.privacy_aversion[client]), float(crowd.initial_budget[client]))
         assert found.budget[:, client] / UNIT == pytest.approx(alone.budget, abs=0.01)
@@ -56,6 +56,23 @@ def test_static_clients_keep_what_they_began_with():
     expected = UNIT * uniform(12, 3, BOUNDS).initial_budget
     assert found.budget == pytest.approx(np.tile(expected, (4, 1)))
     assert found.pay == pytest.approx(12.0 * found.budget / UNIT)
+
+
+def test_raised_clients_have_the_equilibriums_mean_and_keep_their_order():
+    played, raised = (make_schedule(config(behaviour=name), make_sampler("fedpcs")) for name in ("rational", "raised"))
+    first = uniform(12, 3, BOUNDS).initial_budget
+    assert raised.budget[0] == pytest.approx(UNIT * first)
+    inside = (raised.budget < UNIT * BOUNDS[1] * (1 - 1e-9)) & (raised.budget > UNIT * BOUNDS[0] * (1 + 1e-9))
+    ratio = raised.budget / (UNIT * first)
+    for now in range(4):
+        free = ratio[now][inside[now]]
+        assert free == pytest.approx(np.full(free.size, played.budget[now].mean() / played.budget[0].mean()))
+
+
+def test_clients_can_be_made_to_believe_in_another_draw():
+    told = make_schedule(config(selection="budget-aware"), make_sampler("random"))
+    assert np.array_equal(told.budget, make_schedule(config(), make_sampler("fedpcs")).budget)
+    assert not np.array_equal(told.budget, make_schedule(config(), make_sampler("random")).budget)
 
 
 def test_selfish_clients_spend_the_least():
@@ -76,7 +93,7 @@ def test_nobody_plays_where_nothing_depends_on_budgets():
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_only_samplers_that_read_budgets_are_budget_aware(name):
-    assert selection_of(make_sampler(name)) == ("budget-aware" if name == "fedpcs" else "budget-blind")
+    assert selection_of(config(), make_sampler(name)) == ("budget-aware" if name == "fedpcs" else "budget-blind")
 
 
 @pytest.mark.parametrize("reward", [[1.0, 2.0, 3.0], [9.0, 1.0, 2.0, 3.0, 4.0]], ids=["short", "long"])

@@ -113,7 +113,7 @@ def answer_scores(folder, chance):
     return [record["draw"] for record in play(folder, faults=[Fault("drop", chance=chance)], config=config).records]
 
 
-@pytest.mark.parametrize("with_what", ["label", "budget"])
+@pytest.mark.parametrize("with_what", [pytest.param("label", marks=pytest.mark.slow), "budget"])
 def test_drop_outs_that_follow_labels_or_budgets_show_in_the_log(tmp_path, with_what):
     """F14: the run ends, and answers realised stray from answers expected, while draws do not."""
     plan, data = prepared(tiny()).plan, prepared(tiny()).data

@@ -114,7 +114,11 @@ def test_every_model_is_tried_here():
     assert set(SHAPES) == set(MODELS) == {row[0] for row in SIZES}
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "vgg-16"])
+DEEP = ("vgg-11", "resnet-18")
+TRIED = [name for name in MODELS if name not in (*DEEP, "vgg-16")]
+
+
+@pytest.mark.parametrize("name", [*TRIED, *(pytest.param(name, marks=pytest.mark.slow) for name in DEEP)])
 def test_gradients_of_single_records_are_those_of_autograd(name):
     """With a bound no gradient reaches, the clipped mean is autograd's gradient of the mean loss."""
     model = small(name)
@@ -126,6 +130,7 @@ def test_gradients_of_single_records_are_those_of_autograd(name):
     assert whole.norm() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_largest_network_can_be_differentiated_record_by_record():
     """`per_sample_gradient` compares itself with autograd on one record, and raises where they differ."""
     found = per_sample_gradient(small("vgg-16"), cross_entropy, records(SHAPES["vgg-16"]), torch.tensor([0, 2]))

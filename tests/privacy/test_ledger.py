@@ -113,6 +113,7 @@ def test_the_total_is_the_composition_of_the_events_in_any_order(shared, charged
     assert [line.event for line in shared.charges(run, f"{run} as made")] == charged
 
 
+@pytest.mark.slow
 def test_a_million_small_charges_add_up_exactly(tmp_path_factory):
     """P6, and that a charge is still right on top of them. They are put in by SQL, which is what makes it quick."""
     folder = tmp_path_factory.mktemp("million")

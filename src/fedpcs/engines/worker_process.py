@@ -7,9 +7,7 @@ no copying. The process dies with its server, however that ends.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
-import os
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -18,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fedpcs._processes import end_with_parent
 from fedpcs.engines.failures import kind_of, reason_of
 from fedpcs.learning import wire
 from fedpcs.learning.client import ClientSide
@@ -25,7 +24,6 @@ from fedpcs.learning.protocol import ClientReport, Task
 from fedpcs.privacy.budget import Rho
 
 READY, REFUSED, IN_SLOT, MESSAGE, NUMBERS, FAILED = b"RXSMNF"
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 def serve(connection: Connection, make_side: Callable[[], ClientSide], parameters: Tensor, slots: Tensor) -> None:
@@ -104,5 +102,4 @@ def _settle_in() -> None:
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides what it means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    if os.uname().sysname == "Linux":
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    end_with_parent()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
 from fedpcs.experiments.schedule import Schedule
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import PartitionedData, deal_out
-from fedpcs.learning.datasets import Dataset
+from fedpcs.learning.datasets import Dataset, hold_out, load_dataset, with_oriented_gradients
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.partition import label_counts, partition
 from fedpcs.learning.server import BoolArray, ServerPlan
@@ -33,6 +34,15 @@ class Arm:
 def sampler_of(config: RunConfig, name: str) -> Sampler:
     """Return a sampler with the settings a run gives it."""
     return make_sampler(name, **config.sampling.settings.get(name, {}))
+
+
+def load_for(config: RunConfig, data_dir: Path | None) -> Dataset:
+    """Return the data set of a run: its features, and validation records in the place of test records if it tunes."""
+    dataset = load_dataset(config.data.name, data_dir)
+    if config.data.features == "oriented-gradients":
+        dataset = with_oriented_gradients(dataset)
+    share = float(config.data.validation_share)
+    return hold_out(dataset, share) if share > 0.0 else dataset
 
 
 def dealt_out(config: RunConfig, dataset: Dataset, seed: int) -> PartitionedData:
@@ -54,6 +64,21 @@ def counts_of(data: PartitionedData) -> FloatArray:
     return label_counts(parts, data.dataset.train_targets.numpy(), data.num_classes).astype(np.float64)
 
 
+def client_plan(config: RunConfig, seed: int, device: str = "cpu") -> ClientPlan:
+    """Return how every client of a run trains and protects itself."""
+    training, privacy = config.training, config.privacy
+    return ClientPlan(
+        seed=seed,
+        mode=privacy.mode,
+        learning_rate=float(training.learning_rate),
+        batch_size=training.batch_size or None,
+        local_epochs=training.local_epochs,
+        clip_norm=float(privacy.clip_norm),
+        noise=privacy.noise,
+        device=device,
+    )
+
+
 def server_plan(
     config: RunConfig,
     arm: Arm,
@@ -65,20 +90,10 @@ def server_plan(
 ) -> ServerPlan:
     """Return the federation an arm of a run is."""
     training, privacy = config.training, config.privacy
-    client = ClientPlan(
-        seed=arm.seed,
-        mode=privacy.mode,
-        learning_rate=float(training.learning_rate),
-        batch_size=training.batch_size or None,
-        local_epochs=training.local_epochs,
-        clip_norm=float(privacy.clip_norm),
-        noise=privacy.noise,
-        device=device,
-    )
     return ServerPlan(
         run=f"{config.name}/{arm.sampler}/{arm.seed}",
         seed=arm.seed,
-        client=client,
+        client=client_plan(config, arm.seed, device),
         layout=layout_of(model),
         num_samples=data.num_samples,
         sampler=sampler,

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import functools
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -19,18 +16,20 @@ from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
-from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, presence, sampler_of, server_plan
+from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, load_for, presence, sampler_of, server_plan
 from fedpcs.experiments.records import finite_or_none
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.experiments.runner import Finished, Settings, run_arm
-from fedpcs.experiments.schedule import Schedule, is_played, make_schedule, selection_of
+from fedpcs.experiments.schedule import Schedule, is_played, selection_of
+from fedpcs.experiments.schedule_store import remembered_schedule, schedule_path
+from fedpcs.experiments.stop_signal import stop_signal
 from fedpcs.experiments.tensorboard_log import check_installed, tensorboard_log
 from fedpcs.experiments.try_out import try_out
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import PartitionedData
-from fedpcs.learning.datasets import Dataset, load_dataset
+from fedpcs.learning.datasets import Dataset
 from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server import ServerPlan
@@ -74,7 +73,7 @@ class _Session:
         config: What to run.
         dataset: On what.
         watcher: Whom to tell.
-        wants_stop: Whether somebody has asked to stop.
+        games: Folder of solved games.
         schedules: The games solved so far, by how samplers treat budgets.
     """
 
@@ -82,67 +81,94 @@ class _Session:
     config: RunConfig
     dataset: Dataset
     watcher: Watcher
-    wants_stop: Callable[[], bool]
+    games: Path
     schedules: dict[str, Schedule] = field(default_factory=dict)
 
 
 def start_run(
-    config: RunConfig, folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None
+    config: RunConfig,
+    folder: Path,
+    data_dir: Path | None = None,
+    watcher: Watcher | None = None,
+    *,
+    games: Path | None = None,
+    draws_report: bool = True,
 ) -> RunStore:
-    """Run a configuration from the beginning, in a new folder."""
+    """Run a configuration from the beginning, in a new folder.
+
+    Args:
+        config: What to run.
+        folder: Where to keep it.
+        data_dir: Where data sets lie.
+        watcher: Whom to tell how it goes.
+        games: Folder of solved games, which several runs may share; None: the run's own.
+        draws_report: Whether to write report.html at the end.
+    """
     watcher = watcher or Silent()
     device, notes = _device(config)
-    dataset = load_dataset(config.data.name, data_dir)
+    dataset = load_for(config, data_dir)
     if config.tensorboard:
         check_installed()
     try_out(config, dataset)
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, notes))
-        return _carry_on(store, config, dataset, device, watcher)
+        return _carry_on(_Session(store, config, dataset, watcher, games or folder / "games"), device, draws_report)
 
 
-def resume_run(folder: Path, watcher: Watcher | None = None, *, force: bool = False) -> RunStore:
-    """Go on with a run that was stopped, from its last checkpoints."""
+def resume_run(
+    folder: Path,
+    watcher: Watcher | None = None,
+    *,
+    force: bool = False,
+    games: Path | None = None,
+    draws_report: bool = True,
+) -> RunStore:
+    """Go on with a run that was stopped, from its last checkpoints.
+
+    Raises:
+        InvalidInput: Configuration, code or data are no longer those it began with, and `force` is not set.
+    """
     watcher = watcher or Silent()
     store = open_run(folder)
     with locked(folder):
         config, before = store.config(), store.manifest
         data_dir = None if before.get("data_dir") is None else Path(before["data_dir"])
         device, notes = _device(config)
-        dataset = load_dataset(config.data.name, data_dir)
+        dataset = load_for(config, data_dir)
         check_same(store, make_manifest(config, _identity(dataset), data_dir, notes), force=force)
         for note in notes:
             store.add_note(note)
-        return _carry_on(store, config, dataset, device, watcher)
+        return _carry_on(_Session(store, config, dataset, watcher, games or folder / "games"), device, draws_report)
 
 
-def _carry_on(store: RunStore, config: RunConfig, dataset: Dataset, device: str, watcher: Watcher) -> RunStore:
+def _carry_on(session: _Session, device: str, draws_report: bool) -> RunStore:
     """Do what is not done yet: arms, then the report, then the result."""
+    store, config, watcher = session.store, session.config, session.watcher
     if store.result is not None:
         watcher.say(f"{store.folder} is done already.")
         return store
-    with _stop_signal() as wants_stop:
-        session = _Session(store, config, dataset, watcher, wants_stop)
+    with stop_signal() as stopping:
         for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
             if store.arm(arm.sampler, arm.seed).result is not None:
                 watcher.begin(f"{arm.sampler}, seed {arm.seed}", config.rounds, config.rounds)
                 continue
             try:
-                _run_one(session, arm, device)
+                _run_one(session, arm, device, stopping.is_set)
             except DeviceLost as error:
                 if config.engine.if_device_lost == "stop" or device == "cpu":
                     raise
                 store.add_note(f"{error} Trained on the CPU from there on.")
                 watcher.say(f"{error} Going on on the CPU.")
                 device = "cpu"
-                _run_one(session, arm, device)
-    _write_report(store, watcher)
+                _run_one(session, arm, device, stopping.is_set)
+    if draws_report:
+        _write_report(store, watcher)
     store.finish(_result(store, config))
     return store
 
 
-def _run_one(session: _Session, arm: Arm, device: str) -> None:
+def _run_one(session: _Session, arm: Arm, device: str, wants_stop: Callable[[], bool]) -> None:
     config, dataset, watcher = session.config, session.dataset, session.watcher
     sampler = sampler_of(config, arm.sampler)
     schedule = _schedule(session, sampler)
@@ -153,7 +179,7 @@ def _run_one(session: _Session, arm: Arm, device: str) -> None:
     store.create()
     with _engine(config, plan, model, data) as engine, _notifier(session, store.folder) as notify:
         watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(store.rounds()))
-        settings = _settings(session, sampler, schedule, notify)
+        settings = _settings(session, sampler, schedule, notify, wants_stop)
         finished = run_arm(plan, flat_parameters(model), engine, store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
     store.save_model(model.state_dict())
@@ -162,11 +188,12 @@ def _run_one(session: _Session, arm: Arm, device: str) -> None:
 
 def _schedule(session: _Session, sampler: Sampler) -> Schedule:
     """Return the schedule of the game a sampler's clients play; it is solved once for all seeds."""
-    selection = selection_of(sampler)
+    selection = selection_of(session.config, sampler)
     if selection not in session.schedules:
-        if is_played(session.config, sampler):
+        is_known = schedule_path(session.games, session.config, sampler).exists()
+        if is_played(session.config, sampler) and not is_known:
             session.watcher.say(f"solving the game clients play under {selection} sampling …")
-        session.schedules[selection] = make_schedule(session.config, sampler)
+        session.schedules[selection] = remembered_schedule(session.games, session.config, sampler)
     return session.schedules[selection]
 
 
@@ -191,7 +218,9 @@ def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: Partiti
         engine.close()
 
 
-def _settings(session: _Session, sampler: Sampler, schedule: Schedule, notify: Notify) -> Settings:
+def _settings(
+    session: _Session, sampler: Sampler, schedule: Schedule, notify: Notify, wants_stop: Callable[[], bool]
+) -> Settings:
     config = session.config
     may_replan = config.game.replan == "on-change" and schedule.standing != "not-played"
     return Settings(
@@ -200,7 +229,7 @@ def _settings(session: _Session, sampler: Sampler, schedule: Schedule, notify: N
         checkpoint_every=config.checkpoint_every,
         redraws=config.engine.redraws,
         presence=functools.partial(presence, config) if config.presence else None,
-        wants_stop=session.wants_stop,
+        wants_stop=wants_stop,
         say=session.watcher.say,
         notify=notify,
         replan=Replanner(config, sampler, schedule) if may_replan else None,
@@ -220,27 +249,6 @@ def _notifier(session: _Session, folder: Path) -> Iterator[Notify]:
             session.watcher.round_done(record, seconds)
 
         yield notify
-
-
-@contextmanager
-def _stop_signal() -> Iterator[Callable[[], bool]]:
-    """Turn the first SIGINT or SIGTERM into a question that is answered yes; the second ends the process at once."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
-        return
-
-    def note(_: int, __: FrameType | None) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked.is_set
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _device(config: RunConfig) -> tuple[str, list[str]]:
@@ -288,7 +296,7 @@ def _arm_result(
         "game": {
             "standing": schedule.standing,
             "behaviour": config.game.behaviour,
-            "selection": selection_of(sampler),
+            "selection": selection_of(config, sampler),
             "exploitability": schedule.exploitability,
             "settled_by": schedule.settled_by,
             "reward": schedule.reward.tolist(),

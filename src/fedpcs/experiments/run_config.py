@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -28,6 +28,8 @@ class DataConfig(BaseModel):
     partition: Literal["iid", "dirichlet", "shards", "quantity"] = "dirichlet"
     alpha: Number = Field(0.5, gt=0.0)
     shards_per_client: int = Field(2, ge=1)
+    features: Literal["pixels", "oriented-gradients"] = "pixels"
+    validation_share: Number = Field(0.0, ge=0.0, lt=1.0)  # of the training records, evaluated on instead of the test
 
 
 class TrainingConfig(BaseModel):
@@ -58,7 +60,8 @@ class RunGameConfig(BaseModel):
     """The game that sets budgets and rewards. Budgets are played in units of `budget_unit` zCDP."""
 
     model_config = _STRICT
-    behaviour: Literal["rational", "static", "selfish"] = "rational"
+    behaviour: Literal["rational", "static", "selfish", "raised"] = "rational"
+    selection: Literal["as-drawn", "budget-aware", "budget-blind"] = "as-drawn"
     budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
     budget_unit: Number = Field(1.0, ge=1e-6, le=1_000_000)
     reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
@@ -172,14 +175,24 @@ def load_run_config(source: str | None, overrides: list[str] | None = None) -> R
         >>> load_run_config(None, ["rounds=3"]).rounds
         3
     """
-    where, text = _text_of("default" if source is None else source)
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{where}: cannot be read as TOML: {error}.") from None
+    source = "default" if source is None else source
+    values = read_tables(source)
     for override in overrides or []:
         _set(values, override)
-    return make_run_config(values, where)
+    return make_run_config(values, f"preset {source}" if source in preset_names() else source)
+
+
+def read_tables(source: str) -> dict[str, Any]:
+    """Read a run's TOML file or preset as it stands, unchecked.
+
+    Raises:
+        InvalidInput: No such file, or not TOML.
+    """
+    where, text = _text_of(source)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{where}: cannot be read as TOML: {error}.") from None
 
 
 def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
@@ -195,7 +208,7 @@ def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
     try:
         return RunConfig.model_validate(dict(values))
     except ValidationError as error:
-        raise InvalidInput(f"{where}: {_first_problem(error)}") from None
+        raise InvalidInput(f"{where}: {first_problem(error, RunConfig)}") from None
 
 
 def as_toml(config: RunConfig) -> str:
@@ -223,15 +236,36 @@ def _set(values: dict[str, Any], override: str) -> None:
     if not sign or not key.strip():
         raise InvalidInput(f"--set {override!r} must be KEY=VALUE, such as training.learning_rate=0.2.")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        set_key(values, key.strip(), read_value(text))
+    except InvalidInput as error:
+        raise InvalidInput(f"--set {override!r}: {error}") from None
+
+
+def read_value(text: str) -> Any:
+    """Read a value as TOML would, or else as a word.
+
+    Example:
+        >>> read_value("0.5"), read_value("iid")
+        (0.5, 'iid')
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text.strip()
-    *path, last = key.strip().split(".")
+        return text.strip()
+
+
+def set_key(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a key such as "training.learning_rate" in nested tables, in place.
+
+    Raises:
+        InvalidInput: What should hold the key is no table.
+    """
+    *path, last = key.split(".")
     table = values
     for part in path:
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
-            raise InvalidInput(f"--set {override!r}: {part} is not a table.")
+            raise InvalidInput(f"{key}: {part} is not a table.")
     table[last] = value
 
 
@@ -260,13 +294,13 @@ def _value(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
-def _first_problem(error: ValidationError) -> str:
+def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
     """Put pydantic's first complaint into one line with the key, the value and what is allowed."""
     first: Any = next((detail for detail in error.errors() if detail["type"] == "extra_forbidden"), error.errors()[0])
     path = tuple(part for part in first["loc"] if not _is_label(part))
     key = ".".join(map(str, path))
     if first["type"] == "extra_forbidden":
-        return f"unknown key '{key}'. Keys there: {', '.join(sorted(_known(first['loc'][:-1])))}."
+        return f"unknown key '{key}'. Keys there: {', '.join(sorted(_known(tree, first['loc'][:-1])))}."
     if first["type"] == "value_error":
         return f"{first['ctx']['error']!s}."
     if first["type"] == "missing":
@@ -289,12 +323,12 @@ def _wanted(detail: Any) -> str:
     return named.get(detail["type"], words.replace("a valid ", "a "))
 
 
-def _known(path: tuple[Any, ...]) -> list[str]:
-    model: type[BaseModel] = RunConfig
+def _known(tree: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    """Return the keys of the table at a path; a number in it is a place in a list of tables."""
+    kind: Any = tree
     for part in path:
-        kind = model.model_fields[part].annotation if part in model.model_fields else Presence
-        model = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else Presence
-    return list(model.model_fields)
+        kind = kind.model_fields[part].annotation if isinstance(part, str) else get_args(kind)[0]
+    return list(kind.model_fields)
 
 
 def _is_label(part: object) -> bool:

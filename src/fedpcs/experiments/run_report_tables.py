@@ -18,6 +18,7 @@ _PLAYED = {
     "rational": "yes: best responses",
     "static": "no: each kept its first budget",
     "selfish": "no: all spent the least allowed",
+    "raised": "no: each scaled its first budget to the equilibrium's mean",
 }
 
 

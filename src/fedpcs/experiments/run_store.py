@@ -27,6 +27,8 @@ from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
 # What must be the same for a resumed run to equal one that never stopped.
 _MUST_MATCH = ("config", "data", "code", "fedpcs", "torch", "numpy", "numba", "scipy")
+# Words in the paths of source files that show numbers and do not make them.
+_ONLY_SHOW = ("cli.py", "figure", "report", "page", "progress", "table", "sweep", "compare", "exhibits")
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,18 @@ def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
     )
 
 
+def is_by_this_code(store: RunStore) -> bool:
+    """Say whether a run was begun by the very code that is running now."""
+    return store.manifest.get("code") == code_digest()
+
+
 def code_digest() -> str:
-    """Return the SHA-256 of fedpcs's own source files: what "the same code" means."""
+    """Return the SHA-256 of fedpcs's own source files, but those that only show results: what "the same code" means."""
     root = Path(fedpcs.__file__).parent
     total = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
+        if any(word in path.relative_to(root).as_posix() for word in _ONLY_SHOW):
+            continue
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
 

@@ -33,16 +33,22 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"folder": str(store.folder), **result}))
         return
-    console, table = Console(), _table(result["arms"])
-    if not console.is_terminal:  # a pipe has no width: numbers must not be cut
-        console.width = max(
-            console.width, Measurement.get(console, console.options.update(width=10_000), table).maximum
-        )
-    console.print(table)
+    console = print_whole(_table(result["arms"]))
     console.print(
         "spent: least / median / greatest client; exploitability: what deviating gains", style="dim", soft_wrap=True
     )
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
+
+
+def print_whole(table: Table) -> Console:
+    """Print a table, as wide as it is where there is no terminal: a pipe has no width, and numbers must not be cut."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = max(
+            console.width, Measurement.get(console, console.options.update(width=10_000), table).maximum
+        )
+    console.print(table)
+    return console
 
 
 def _table(arms: list[dict[str, Any]]) -> Table:

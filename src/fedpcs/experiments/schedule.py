@@ -49,14 +49,16 @@ class Schedule:
     settled_by: str
 
 
-def selection_of(sampler: Sampler) -> Selection:
-    """Return how a sampler treats budgets, which is what clients respond to."""
+def selection_of(config: RunConfig, sampler: Sampler) -> Selection:
+    """Return how clients believe to be drawn, which is what they respond to: as they are, unless the run says other."""
+    if config.game.selection != "as-drawn":
+        return config.game.selection
     return "budget-aware" if "budget" in sampler.reads else "budget-blind"
 
 
 def is_played(config: RunConfig, sampler: Sampler) -> bool:
     """Say whether budgets matter at all: they set the draw, the noise, or both."""
-    return config.privacy.mode != "none" or selection_of(sampler) == "budget-aware"
+    return config.privacy.mode != "none" or "budget" in sampler.reads
 
 
 def make_schedule(config: RunConfig, sampler: Sampler) -> Schedule:
@@ -87,7 +89,7 @@ def solve_for(config: RunConfig, sampler: Sampler, crowd: Population, rounds: in
         accuracy_priority=float(config.game.accuracy_priority),
         accuracy_scale=float(config.game.accuracy_scale),
         reward_max=float(config.game.reward_max),
-        selection=selection_of(sampler),
+        selection=selection_of(config, sampler),
     )
     reward = config.game.reward
     if isinstance(reward, list):  # a path for the whole run: its end is what remains
@@ -105,11 +107,7 @@ def solve_for(config: RunConfig, sampler: Sampler, crowd: Population, rounds: in
 
 def scheduled(config: RunConfig, found: Equilibrium) -> Schedule:
     """Return the schedule clients follow under an equilibrium's announcement, behaving as configured."""
-    budget = found.profile.budget
-    if config.game.behaviour == "static":
-        budget = np.broadcast_to(found.game.population.initial_budget, budget.shape)
-    elif config.game.behaviour == "selfish":
-        budget = np.full(budget.shape, float(config.game.budget_bounds[0]))
+    budget = _played(config, found)
     unit = float(config.game.budget_unit)
     return Schedule(
         reward=found.reward.path,
@@ -121,6 +119,20 @@ def scheduled(config: RunConfig, found: Equilibrium) -> Schedule:
         exploitability=float(found.certificate.relative),
         settled_by=found.settled_by,
     )
+
+
+def _played(config: RunConfig, found: Equilibrium) -> FloatArray:
+    """Return (rounds, clients) what clients spend, in the game's units."""
+    low, high = (float(bound) for bound in config.game.budget_bounds)
+    equilibrium_budget, first = found.profile.budget, found.game.population.initial_budget
+    if config.game.behaviour == "static":
+        return np.broadcast_to(first, equilibrium_budget.shape)
+    if config.game.behaviour == "raised":
+        mean = equilibrium_budget.mean(axis=1, keepdims=True)
+        return np.asarray(np.clip(first * mean / first.mean(), low, high))
+    if config.game.behaviour == "selfish":
+        return np.full(equilibrium_budget.shape, low)
+    return equilibrium_budget
 
 
 def replanned(

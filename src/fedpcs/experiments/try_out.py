@@ -14,7 +14,7 @@ from fedpcs.learning.datasets import Dataset, normalised
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.privacy.per_sample import refuse_mixing_layers
-from fedpcs.sampling import draw, make_view, weigh
+from fedpcs.sampling import Sampler, draw, make_view, weigh
 
 
 def try_out(config: RunConfig, dataset: Dataset) -> None:
@@ -25,24 +25,33 @@ def try_out(config: RunConfig, dataset: Dataset) -> None:
     """
     _try_model(config, dataset)
     dealt_out(config, dataset, config.seeds[0])
-    ones = np.ones(config.data.num_clients)
-    cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), ones.size)
+    num_clients = config.data.num_clients
+    cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients)
+    rule = "own" if config.sampling.rule == "default" else config.sampling.rule
     for name in config.sampling.samplers:
-        sampler = sampler_of(config, name)
-        view = make_view(
-            cohort_size,
-            ones,
-            budget=ones,
-            noise_power=ones,
-            update_norm=ones,
-            loss=ones,
-            label_counts=np.ones((ones.size, dataset.num_classes)),
-        )
         try:
-            drawn = draw(sampler, view, _random.generator(0, "try-out"))
-            weigh("own" if config.sampling.rule == "default" else config.sampling.rule, drawn, view, drift=1.0)
+            try_sampler(sampler_of(config, name), rule, num_clients, cohort_size, dataset.num_classes)
         except InvalidInput as error:
             raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
+
+
+def try_sampler(sampler: Sampler, rule: str, num_clients: int, cohort_size: int, num_classes: int) -> None:
+    """Draw one cohort of clients that are all alike, and weigh it.
+
+    Raises:
+        InvalidInput: The sampler cannot draw, or the rule cannot weigh what it draws.
+    """
+    ones = np.ones(num_clients)
+    view = make_view(
+        cohort_size,
+        ones,
+        budget=ones,
+        noise_power=ones,
+        update_norm=ones,
+        loss=ones,
+        label_counts=np.ones((ones.size, num_classes)),
+    )
+    weigh(rule, draw(sampler, view, _random.generator(0, "try-out")), view, drift=1.0)
 
 
 def _try_model(config: RunConfig, dataset: Dataset) -> None:

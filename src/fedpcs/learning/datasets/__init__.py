@@ -9,6 +9,7 @@ from fedpcs.learning.datasets.check import DatasetCheck, FileCheck, Verdict, che
 from fedpcs.learning.datasets.dataset import Dataset, make_dataset, normalised
 from fedpcs.learning.datasets.fetch import fetch_dataset
 from fedpcs.learning.datasets.load import load_dataset
+from fedpcs.learning.datasets.oriented_gradients import with_oriented_gradients
 from fedpcs.learning.datasets.places import data_folder, is_present
 from fedpcs.learning.datasets.validation import hold_out
 
@@ -28,4 +29,5 @@ __all__ = [
     "load_dataset",
     "make_dataset",
     "normalised",
+    "with_oriented_gradients",
 ]

@@ -1,0 +1,15 @@
+"""What child processes owe their parent: to end when it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the system send this process a signal when its parent ends, however it ends. Only Linux can."""
+    if os.uname().sysname == "Linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)

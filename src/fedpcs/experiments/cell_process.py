@@ -1,0 +1,63 @@
+"""Run one cell of a sweep, in a process of its own: begin it, or go on with it where it was stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from fedpcs._processes import end_with_parent
+from fedpcs.errors import FedpcsError
+from fedpcs.experiments import own_code
+from fedpcs.experiments.files import write_json
+from fedpcs.experiments.run import resume_run, start_run
+from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.run_store import RunStore, is_by_this_code
+
+
+def work(connection: Connection, folder: str, config: str, data_dir: str | None, games: str) -> None:
+    """Run a cell to its end; send (exit code, words) to the sweep.
+
+    Args:
+        connection: To the sweep.
+        folder: Where the cell is kept.
+        config: The run, as JSON.
+        data_dir: Where data sets lie.
+        games: Where solved games lie.
+    """
+    end_with_parent(signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the sweep passes it on as SIGTERM
+    torch.set_num_threads(1)
+    try:
+        run_cell(Path(folder), RunConfig.model_validate_json(config), _path(data_dir), Path(games))
+        answer = (0, "")
+    except FedpcsError as error:
+        answer = (error.exit_code, str(error))
+    except KeyboardInterrupt:
+        answer = (130, "interrupted")
+    except Exception as error:  # a user's own model or data may fail in any way; other cells go on
+        answer = (1, f"{type(error).__name__}: {error}")
+    with contextlib.suppress(OSError):
+        connection.send(answer)
+
+
+def run_cell(folder: Path, config: RunConfig, data_dir: Path | None, games: Path) -> None:
+    """Begin a cell, or go on with it. One that other code has begun is begun again."""
+    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    began = time.monotonic()
+    if (folder / "manifest.json").exists() and not is_by_this_code(RunStore(folder)):
+        shutil.rmtree(folder)
+    if (folder / "manifest.json").exists():
+        resume_run(folder, games=games, draws_report=False)
+        return
+    start_run(config, folder, data_dir, games=games, draws_report=False)
+    write_json(folder / "seconds.json", round(time.monotonic() - began, 3))
+
+
+def _path(name: str | None) -> Path | None:
+    return None if name is None else Path(name)

@@ -1,0 +1,92 @@
+"""Cells on disk, each the folder of a run of its own. Several sweeps may share a store: equal cells are run once.
+
+STORE/games/…   STORE/cells/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedpcs.errors import CorruptFile
+from fedpcs.experiments.arm_store import ArmStore
+from fedpcs.experiments.files import write_whole
+from fedpcs.experiments.run_store import RunStore
+from fedpcs.experiments.sweep_config import Cell
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished cell.
+
+    Attributes:
+        cell: Which.
+        result: What its arm came to.
+        rounds: Its log.
+        manifest: What it was run with.
+        seconds: How long its rounds took; None if that was not kept.
+    """
+
+    cell: Cell
+    result: dict[str, Any]
+    rounds: tuple[dict[str, Any], ...]
+    manifest: dict[str, Any]
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class CellStore:
+    """A folder of cells."""
+
+    folder: Path
+
+    @property
+    def games(self) -> Path:
+        """The games that were solved for them."""
+        return self.folder / "games"
+
+    def run_of(self, cell: Cell) -> RunStore:
+        """Return the run a cell is kept as."""
+        return RunStore(self.folder / "cells" / cell.folder_name)
+
+    def arm_of(self, cell: Cell) -> ArmStore:
+        """Return the one arm of that run."""
+        return self.run_of(cell).arm(cell.sampler, cell.seed)
+
+    def is_done(self, cell: Cell) -> bool:
+        """Say whether a cell has its result."""
+        return (self.run_of(cell).folder / "result.json").is_file()
+
+    def failure_of(self, cell: Cell) -> str:
+        """Return why a cell could not be run; empty if it was not tried or was done."""
+        path = self.run_of(cell).folder.with_suffix(".failed")
+        return "" if self.is_done(cell) or not path.is_file() else path.read_text(encoding="utf-8").strip()
+
+    def fail(self, cell: Cell, reason: str) -> None:
+        """Write down why a cell could not be run. It is tried again the next time."""
+        path = self.run_of(cell).folder.with_suffix(".failed")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"{reason}\n".encode())
+
+    def num_rounds_done(self, cell: Cell) -> int:
+        """Return how many rounds of a cell are in its log."""
+        try:
+            return self.arm_of(cell).log.read_bytes().count(b"\n")
+        except OSError:
+            return 0
+
+    def read(self, cell: Cell) -> Done:
+        """Read a finished cell.
+
+        Raises:
+            CorruptFile: It is not whole, or not the cell its folder's name says.
+        """
+        run, arm = self.run_of(cell), self.arm_of(cell)
+        result = arm.result
+        if result is None or (result.get("sampler"), result.get("seed")) != (cell.sampler, cell.seed):
+            raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. Delete the folder, and it is run again.")
+        took = run.folder / "seconds.json"
+        seconds = json.loads(took.read_text()) if took.is_file() else None
+        return Done(cell, result, tuple(arm.rounds()), run.manifest, seconds)

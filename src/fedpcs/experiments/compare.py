@@ -1,0 +1,199 @@
+"""`fedpcs compare`: a sweep from its file or flags to its page. Run again, it does what is missing and no more.
+
+SWEEP/sweep.json   cells/…   games/…   report.html   figures/…   cells.csv
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from fedpcs._threads import num_cores
+from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.experiments import own_code
+from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.files import disk_errors, read_json, write_json
+from fedpcs.experiments.page_export import export_csv
+from fedpcs.experiments.page_report import write_page
+from fedpcs.experiments.presets import preset_names
+from fedpcs.experiments.run_config import make_run_config, read_tables, read_value
+from fedpcs.experiments.run_table import mean_and_spread, print_whole
+from fedpcs.experiments.sweep import run_cells
+from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config
+from fedpcs.experiments.sweep_estimate import estimate
+from fedpcs.experiments.sweep_page import comparison_page
+from fedpcs.experiments.sweep_progress import SweepDisplay, plan_words
+
+# Keys that only the file of a sweep has; a file without any of them is a run, to be varied by flags.
+_OF_A_SWEEP = ("base", "samplers", "set", "grid", "per_sampler", "variants")
+
+
+@dataclass(frozen=True)
+class SweepPlan:
+    """What a sweep is about to do.
+
+    Attributes:
+        cells: All of them.
+        num_done: How many are there already.
+        seconds: By key, what each that is missing will take on one core.
+        num_jobs: How many run at a time.
+    """
+
+    cells: tuple[Cell, ...]
+    num_done: int
+    seconds: dict[str, float]
+    num_jobs: int
+
+    @property
+    def words(self) -> str:
+        """The plan in a line."""
+        return plan_words(self.cells, self.num_done, sum(self.seconds.values()) / self.num_jobs, self.num_jobs)
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The plan for a program."""
+        seconds = sum(self.seconds.values()) / self.num_jobs
+        cells = [
+            {"cell": cell.key, "words": cell.words, "is_done": cell.key not in self.seconds} for cell in self.cells
+        ]
+        return {"num_cells": len(cells), "num_done": self.num_done, "estimated_seconds": seconds, "cells": cells}
+
+
+def read_sweep(
+    source: str | None,
+    *,
+    samplers: str | None = None,
+    seeds: str | None = None,
+    grid: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+) -> SweepConfig:
+    """Read what to compare from a sweep's file, a run's file or a preset, and from flags that add to it.
+
+    Args:
+        source: A path or a preset; None: the preset `default`.
+        samplers: Names parted by commas.
+        seeds: Whole numbers parted by commas.
+        grid: Such as "data.partition=iid,dirichlet".
+        overrides: Such as "rounds=5".
+
+    Raises:
+        InvalidInput: A file or flag cannot be read, or does not make a sweep.
+    """
+    values = _tables(source or "default")
+    if samplers is not None:
+        values["samplers"] = [name.strip() for name in samplers.split(",") if name.strip()]
+    if seeds is not None:
+        try:
+            values["seeds"] = [int(part) for part in seeds.split(",")]
+        except ValueError:
+            raise InvalidInput(
+                f"--seeds must be whole numbers parted by commas, such as 0,1,2; got {seeds!r}."
+            ) from None
+    for one in grid:
+        key, sign, text = one.partition("=")
+        if not sign or not key.strip() or not text.strip():
+            raise InvalidInput(f"--grid {one!r} must be KEY=VALUE,VALUE,…, such as sampling.sampling_ratio=0.2,0.5.")
+        values.setdefault("grid", {})[key.strip()] = [read_value(part) for part in text.split(",")]
+    for one in overrides:
+        key, sign, text = one.partition("=")
+        if not sign or not key.strip():
+            raise InvalidInput(f"--set {one!r} must be KEY=VALUE, such as training.learning_rate=0.2.")
+        values.setdefault("set", {})[key.strip()] = read_value(text)
+    return make_sweep_config(values, source or "preset default")
+
+
+def plan_sweep(
+    cells: Sequence[Cell], store: CellStore, data_dir: Path | None, num_jobs: int | None = None
+) -> SweepPlan:
+    """Return what is to be done, with its time; nothing is run but one client's training, to measure it."""
+    for cell in cells[:1]:
+        own_code.look_here(cell.config.data.name, cell.config.training.model, *{cell.sampler for cell in cells})
+    missing = [cell for cell in cells if not store.is_done(cell)]
+    jobs = num_jobs or num_cores()
+    return SweepPlan(tuple(cells), len(cells) - len(missing), estimate(missing, data_dir), jobs)
+
+
+def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
+    """Run what is missing and show how it goes; return why cells could not be run, by key."""
+    with SweepDisplay(plan.cells, plan.seconds) as display:
+        display.say(plan.words)
+        return run_cells(plan.cells, store, data_dir, num_jobs=plan.num_jobs, watcher=display)
+
+
+def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, command: str) -> None:
+    """Write down what a folder's page is made of."""
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    kept = None if cells_folder is None else str(cells_folder.resolve())
+    write_json(folder / "sweep.json", {"sweep": sweep.model_dump(mode="json"), "cells": kept, "command": command})
+
+
+def is_sweep(folder: Path) -> bool:
+    """Say whether a folder holds a sweep."""
+    return (folder / "sweep.json").is_file()
+
+
+def write_sweep(folder: Path) -> Path:
+    """Write a sweep's page and table from what its cells came to, done or not.
+
+    Raises:
+        CorruptFile: A file of the sweep or of a cell is damaged.
+    """
+    kept: dict[str, Any] = read_json(folder / "sweep.json")
+    sweep = make_sweep_config(kept["sweep"], str(folder / "sweep.json"))
+    store = CellStore(folder if kept["cells"] is None else Path(kept["cells"]))
+    cells = make_cells(sweep)
+    done = [store.read(cell) for cell in cells if store.is_done(cell)]
+    missing = [cell for cell in cells if not store.is_done(cell)]
+    failures = {cell.key: reason for cell in missing if (reason := store.failure_of(cell))}
+    page = comparison_page(sweep.name, done, failures, missing=missing, command=kept["command"])
+    export_csv(page, folder / "cells.csv")
+    return write_page(page, folder)
+
+
+def print_sweep(report: Path, *, as_json: bool) -> None:
+    """Print what a sweep came to: its tables, or one JSON object."""
+    with (report.parent / "cells.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    if as_json:
+        print(json.dumps({"report": str(report), "cells": rows}))
+        return
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        place = tuple(row[name] for name in ("variant", "partition", "sampling_ratio", "rule", "behaviour", "sampler"))
+        groups.setdefault(place, []).append(float(row["accuracy"]))
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for name in ("variant", "split", "τ", "rule", "clients", "sampler", "accuracy", "seeds"):
+        table.add_column(name, no_wrap=True)
+    for place, accuracy in groups.items():
+        table.add_row(*place, mean_and_spread(accuracy), str(len(accuracy)))
+    print_whole(table)
+    print(report)
+
+
+def raise_if_failed(failures: dict[str, str], cells: Sequence[Cell]) -> None:
+    """Raise if some cells could not be run; the page is there all the same."""
+    if failures:
+        words = {cell.key: cell.words for cell in cells}
+        first = next(iter(failures))
+        raise FedpcsError(f"{len(failures)} cells could not be run, such as {words[first]}: {failures[first]}")
+
+
+def _tables(source: str) -> dict[str, Any]:
+    if source in preset_names():
+        return _of_run(source)
+    values = read_tables(source)
+    return values if any(key in values for key in _OF_A_SWEEP) else _of_run(source)
+
+
+def _of_run(source: str) -> dict[str, Any]:
+    """Return the sweep a run is by itself: its own samplers and seeds."""
+    config = make_run_config(read_tables(source), source)
+    name = config.name
+    return {"name": name, "base": source, "samplers": list(config.sampling.samplers), "seeds": list(config.seeds)}

@@ -1,0 +1,113 @@
+"""Where FedPCS's gain comes from, one step at a time: raised budgets, levelled budgets, the draw, the weights.
+
+Each step changes one thing of the step before it, on the same seeds, so that a difference is that thing's doing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from matplotlib.figure import Figure
+
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, Setting, calibrate_bound, setting_of
+from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
+from fedpcs.experiments.sweep_figures import bars_figure
+from fedpcs.experiments.sweep_groups import Series, against, group, summary
+from fedpcs.experiments.sweep_page import bar_words, comparison_page, spread_words
+from fedpcs.experiments.sweep_points import Bar
+
+# What is changed at each step: its label, the sampler, and keys of the run.
+STEPS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("random, first budgets", "random", {"game.behaviour": "static", "sampling.rule": "hajek"}),
+    ("budgets raised", "random", {"game.behaviour": "raised", "sampling.rule": "hajek"}),
+    ("and levelled", "random", {"game.behaviour": "rational", "sampling.rule": "hajek"}),
+    ("drawn by budget", "fedpcs", {"game.behaviour": "rational", "sampling.rule": "hajek"}),
+    ("weighed by precision", "fedpcs", {"game.behaviour": "rational", "sampling.rule": "precision"}),
+)
+_WORDS = {
+    "budgets raised": "everyone's first budget, scaled so that the mean is that of FedPCS's equilibrium",
+    "and levelled": "the budgets of FedPCS's equilibrium themselves, still drawn at random",
+    "drawn by budget": "the draw in proportion to budgets, weighed as before (Hájek)",
+    "weighed by precision": "weights that know each client's noise",
+}
+
+
+def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
+    """Return the cells of every step; all clients believe in FedPCS's draw, so that one game is behind all steps."""
+    variants = [{"label": label, "samplers": [sampler], "set": changes} for label, sampler, changes in STEPS]
+    values = {
+        "name": "ablation",
+        "base": setting.base,
+        "seeds": list(setting.seeds),
+        "set": {**setting.changes, "privacy.clip_norm": clip_norm, "game.selection": "budget-aware"},
+        "grid": {"data.partition": ["iid"]},
+        "variants": variants,
+    }
+    return make_cells(make_sweep_config(values))
+
+
+def make_page(dataset: str, profile: Profile, run: Run) -> Page:
+    """Calibrate W where noise is felt, run every step, and return the page."""
+    setting = setting_of(dataset, profile)
+    bound = next(iter(calibrate_bound(setting, run).values()))
+    return page_of(dataset, profile, run(cells_of(setting, bound)))
+
+
+def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
+    """Return the page of finished cells."""
+    found = {one.variant: one.series[0] for one in group(done)}
+    series = {label: found[label] for label, _, _ in STEPS if label in found}
+    bars = gains(series)
+    table = Table(
+        "Step by step",
+        ("step", "accuracy", "gain over the step before, points"),
+        tuple(
+            (label, spread_words(*summary(series[label])), _gain(label, bars))
+            for label, _, _ in STEPS
+            if label in series
+        ),
+        _WORDS,
+    )
+    most = max(bars, key=lambda bar: bar.mean) if bars else None
+    return replace(
+        comparison_page("ablation", done),
+        name=f"ablation-{dataset}",
+        title=f"Where FedPCS's gain comes from, on {dataset}",
+        headline="Too few steps are done yet."
+        if most is None
+        else f"The largest step is {most.label!r}: {100 * most.mean:+.1f} points.",
+        shrunk=setting_of(dataset, profile).shrunk,
+        findings=tuple(_finding(bar) for bar in bars),
+        tables=(table,),
+        drawings=(Drawing("gain of each step", lambda: _figure(bars, dataset)),) if bars else (),
+        commands=((f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}", "the whole page"),),
+    )
+
+
+def gains(series: dict[str, Series]) -> list[Bar]:
+    """Return what each step adds to the one before, with its interval; steps that are not done are left out."""
+    found = []
+    for before, after in itertools.pairwise(series):
+        gained = against(series[after], series[before])
+        found.append(Bar(after, gained.mean, gained.low, gained.high))
+    return found
+
+
+def _gain(label: str, bars: Sequence[Bar]) -> str:
+    bar = next((one for one in bars if one.label == label), None)
+    return "–" if bar is None else bar_words(bar)
+
+
+def _finding(bar: Bar) -> Finding:
+    verdict: Verdict = "agrees" if bar.low > 0.0 else "differs" if bar.high < 0.0 else "cannot say"
+    return Finding(f"FedPCS gains by this: {_WORDS[bar.label]}.", f"{bar_words(bar)} points.", verdict)
+
+
+def _figure(bars: Sequence[Bar], dataset: str) -> Figure:
+    most = max(bars, key=lambda bar: bar.mean)
+    title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
+    return bars_figure(bars, title, f"{dataset}; accuracy minus that of the step before, same seeds.")

@@ -1,0 +1,145 @@
+"""Table III of the paper: accuracy of every sampler, IID and Dirichlet(0.5), with the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.accuracy_cells import (
+    CALIBRATED,
+    TUNED,
+    Profile,
+    Run,
+    calibrate_bound,
+    setting_of,
+    table_cells,
+    tune_bounds,
+)
+from fedpcs.experiments.exhibits.page import Finding, Page, Table, Verdict
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
+from fedpcs.experiments.sweep_groups import Group, against, best_of, group, summary
+from fedpcs.experiments.sweep_page import REFERENCE, comparison_page, difference_words, points, spread_words
+
+_SPACE = "\N{NO-BREAK SPACE}"
+_MEANINGS = {
+    "ours": "mean ± standard deviation over seeds; bold only where paired 95 % intervals put it above every other",
+    "paper": "as printed",
+    "fedpcs minus it": "ours, mean paired difference in points with its 95 % t-interval",
+    "paper's difference": "of the printed means, in points",
+    "W": "clipping bound of the update, to which the noise is proportional",
+    "noise ÷ update": "median client's noise norm over its update's norm before the noise, last round, mean over seeds",
+}
+
+
+def run_table(dataset: str, profile: Profile, run: Run, samplers: Sequence[str] = SAMPLERS) -> list[Done]:
+    """Run everything the table needs: the tuning of W, its calibration, then the table's own cells."""
+    setting = setting_of(dataset, profile)
+    bounds = {**tune_bounds(setting, run, samplers), **calibrate_bound(setting, run, samplers)}
+    return run(table_cells(setting, bounds))
+
+
+def make_page(dataset: str, profile: Profile, run: Run) -> Page:
+    """Run the table and return its page."""
+    return page_of(dataset, profile, run_table(dataset, profile, run))
+
+
+def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
+    """Return the page of a table's finished cells."""
+    groups = [one for variant in (TUNED, CALIBRATED) for one in group(done) if one.variant == variant]
+    base = comparison_page("accuracy-table", done)
+    return replace(
+        base,
+        name=f"accuracy-table-{dataset}",
+        title=f"Accuracy table on {dataset}",
+        headline=_headline(dataset, groups),
+        shrunk=setting_of(dataset, profile).shrunk,
+        findings=tuple(finding for one in groups for finding in findings_of(dataset, one)),
+        tables=tuple(_table(dataset, one) for one in groups),
+        commands=((f"fedpcs reproduce accuracy-table --dataset {dataset} --profile {profile}", "the whole page"),),
+    )
+
+
+def findings_of(dataset: str, found: Group) -> list[Finding]:
+    """Hold the paper's order of samplers, and its lead, against one group of cells."""
+    split, ratio = found.point["data.partition"], float(found.point["sampling.sampling_ratio"])
+    ours = found.of(REFERENCE)
+    rivals = [series for series in found.series if series.sampler != REFERENCE]
+    printed = printed_accuracy(dataset, ratio, split, REFERENCE)
+    if ours is None or not rivals or printed is None:
+        return []
+    best = max(rivals, key=lambda series: float(series.accuracy.mean()))
+    lead = against(ours, best)
+    theirs = {name: printed_accuracy(dataset, ratio, split, name) for name in SAMPLERS if name != REFERENCE}
+    second = max(value.mean for value in theirs.values() if value is not None)
+    claimed = printed.mean - second
+    verdict: Verdict = "differs" if lead.mean <= 0.0 else "in part"
+    if lead.is_above and 100.0 * lead.mean >= claimed:
+        verdict = "agrees"
+    return [
+        Finding(
+            f"{split}, τ = {ratio:g}: FedPCS comes to {printed.mean} %, {claimed:.1f} points above the best baseline.",
+            f"{found.variant}: FedPCS comes to {points(float(ours.accuracy.mean()))}, {difference_words(lead)} points "
+            f"from {best.sampler}, the best baseline ({points(float(best.accuracy.mean()))}).",
+            verdict,
+        )
+    ]
+
+
+def _table(dataset: str, found: Group) -> Table:
+    split, ratio = found.point["data.partition"], float(found.point["sampling.sampling_ratio"])
+    ours, best = found.of(REFERENCE), best_of(found)
+    reference = printed_accuracy(dataset, ratio, split, REFERENCE)
+    rows = []
+    for series in found.series:
+        printed = printed_accuracy(dataset, ratio, split, series.sampler)
+        is_reference = series.sampler == REFERENCE or ours is None
+        rows.append(
+            (
+                series.sampler,
+                spread_words(*summary(series)),
+                "–" if printed is None else f"{printed.mean:.2f}{_SPACE}±{_SPACE}{printed.std:.2f}{_SPACE}%",
+                "–" if is_reference or ours is None else difference_words(against(ours, series)),
+                "–"
+                if is_reference or printed is None or reference is None
+                else f"{reference.mean - printed.mean:+.1f}",
+                f"{float(series.done[0].cell.config.privacy.clip_norm):g}",
+                _noise_to_signal(series.done),
+                series.done[0].result["disclosure"] or "nothing",
+            )
+        )
+    headings = (
+        "sampler",
+        "ours",
+        "paper",
+        "fedpcs minus it",
+        "paper's difference",
+        "W",
+        "noise ÷ update",
+        "reads in clear",
+    )
+    bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
+    title = f"{found.variant}: {split}, τ = {ratio:g}"
+    return Table(title, headings, tuple(rows), _MEANINGS, bold)
+
+
+def _noise_to_signal(done: Sequence[Done]) -> str:
+    """Return noise over signal in the last round: norms arrive with the noise in them, so its square is taken out."""
+    found = []
+    for one in done:
+        last = one.rounds[-1]
+        noise, heard = last["noise_norm"]["median"], last["update_norm"]["median"]
+        signal = max(heard**2 - noise**2, 0.0) ** 0.5
+        found.append(noise / signal if signal > 0.0 else float("inf"))
+    mean = sum(found) / len(found)
+    return f"{mean:.2g}" if mean < 1e6 else "> 1000"
+
+
+def _headline(dataset: str, groups: Sequence[Group]) -> str:
+    parts = []
+    for found in groups:
+        ours = found.of(REFERENCE)
+        if ours is not None:
+            words = f"{found.variant}, {found.point['data.partition']}"
+            parts.append(f"{points(float(ours.accuracy.mean()))} ({words})")
+    return f"FedPCS on {dataset}: {'; '.join(parts)}." if parts else "No cell is done yet."

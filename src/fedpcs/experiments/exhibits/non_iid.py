@@ -1,0 +1,80 @@
+"""The paper's non-IID figure: what label skew costs each sampler, from the accuracy table's cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from matplotlib.figure import Figure
+
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of
+from fedpcs.experiments.exhibits.accuracy_table import findings_of, run_table
+from fedpcs.experiments.exhibits.page import Drawing, Page, Table
+from fedpcs.experiments.sweep_figures import bars_figure
+from fedpcs.experiments.sweep_groups import Group, Series, against, group
+from fedpcs.experiments.sweep_page import bar_words, comparison_page, comparison_table
+from fedpcs.experiments.sweep_points import Bar
+
+
+def make_page(dataset: str, profile: Profile, run: Run) -> Page:
+    """Run the accuracy table's cells and return the page of the skewed ones."""
+    return page_of(dataset, profile, run_table(dataset, profile, run))
+
+
+def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
+    """Return the page of finished cells, IID and skewed."""
+    groups = group(done)
+    skewed = [one for one in groups if one.point["data.partition"] == "dirichlet"]
+    pairs = [(one, even) for one in skewed if (even := _even(one, groups)) is not None]
+    costs = {one.words: [_cost(one, even, series) for series in one.series] for one, even in pairs}
+    return replace(
+        comparison_page("non-iid", [one for one in done if one.cell.point["data.partition"] == "dirichlet"]),
+        name=f"non-iid-{dataset}",
+        title=f"Label skew on {dataset}",
+        headline=_headline(costs),
+        shrunk=setting_of(dataset, profile).shrunk,
+        findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
+        tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
+        drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),
+        commands=((f"fedpcs reproduce non-iid --dataset {dataset} --profile {profile}", "the whole page"),),
+    )
+
+
+def _even(skewed: Group, groups: Sequence[Group]) -> Group | None:
+    """Return the IID group that differs from a skewed one by the split alone."""
+    wanted = {**skewed.point, "data.partition": "iid"}
+    return next((one for one in groups if one.variant == skewed.variant and dict(one.point) == wanted), None)
+
+
+def _cost(skewed: Group, even: Group, series: Series) -> Bar:
+    other = even.of(series.sampler)
+    if other is None:
+        return Bar(series.sampler, float("nan"), float("nan"), float("nan"))
+    found = against(series, other)
+    return Bar(series.sampler, found.mean, found.low, found.high)
+
+
+def _table(words: str, bars: Sequence[Bar]) -> Table:
+    rows = tuple((bar.label, bar_words(bar)) for bar in bars)
+    return Table(f"What skew changes: {words}", ("sampler", "Dirichlet minus IID, points"), rows)
+
+
+def _drawing(words: str, bars: Sequence[Bar]) -> Drawing:
+    def draw() -> Figure:
+        least = max(bars, key=lambda bar: bar.mean)
+        title = f"Label skew costs {least.label} least, {abs(100 * least.mean):.1f} points"
+        return bars_figure(bars, title, f"{words}; accuracy under Dirichlet(0.5) minus IID, same seeds.")
+
+    return Drawing(f"cost of skew {words}", draw)
+
+
+def _headline(costs: dict[str, list[Bar]]) -> str:
+    if not costs:
+        return "No pair of IID and skewed cells is done yet."
+    words, bars = next(iter(costs.items()))
+    least, most = max(bars, key=lambda bar: bar.mean), min(bars, key=lambda bar: bar.mean)
+    return (
+        f"Label skew changes accuracy by {100 * least.mean:+.1f} points for {least.label}, which it touches least, and "
+        f"by {100 * most.mean:+.1f} for {most.label} ({words})."
+    )

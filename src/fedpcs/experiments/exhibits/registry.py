@@ -1,0 +1,113 @@
+"""Every exhibit by name: what it shows, and how its page is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
+from fedpcs.experiments.exhibits.page import Page
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a page is made for.
+
+    Attributes:
+        dataset: The data set's name.
+        profile: `quick` or `paper`.
+        data_dir: Where data sets lie.
+        run: Runs cells and returns those that came to their end.
+    """
+
+    dataset: str
+    profile: Profile
+    data_dir: Path | None
+    run: Run
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An exhibit.
+
+    Attributes:
+        words: What it shows, in a line.
+        make: Makes its page.
+        trains: Whether models are trained for it.
+        reads_data: Whether it needs the data set.
+    """
+
+    words: str
+    make: Callable[[Wanted], Page]
+    trains: bool = False
+    reads_data: bool = False
+
+
+def _module(name: str) -> Any:
+    from importlib import import_module
+
+    return import_module(f"fedpcs.experiments.exhibits.{name}")
+
+
+def _of_the_game(name: str) -> Callable[[Wanted], Page]:
+    def make(wanted: Wanted) -> Page:
+        page: Page = _module(name).make_page(wanted.profile)
+        return page
+
+    return make
+
+
+def _of_training(name: str) -> Callable[[Wanted], Page]:
+    def make(wanted: Wanted) -> Page:
+        page: Page = _module(name).make_page(wanted.dataset, wanted.profile, wanted.run)
+        return page
+
+    return make
+
+
+def _data_distribution(wanted: Wanted) -> Page:
+    from fedpcs.learning.datasets import load_dataset
+
+    page: Page = _module("data_distribution").make_page(wanted.profile, load_dataset(wanted.dataset, wanted.data_dir))
+    return page
+
+
+def _useful_privacy(wanted: Wanted) -> Page:
+    if wanted.dataset != "fashion-mnist":
+        raise InvalidInput(f"useful-privacy is shown on fashion-mnist, got {wanted.dataset!r}.")
+    page: Page = _module("useful_privacy").make_page(wanted.profile, wanted.run)
+    return page
+
+
+EXHIBITS: dict[str, Exhibit] = {
+    "accuracy-table": Exhibit(
+        "accuracy of every sampler beside the paper's numbers",
+        _of_training("accuracy_table"),
+        True,
+        True,
+    ),
+    "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), True, True),
+    "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), True, True),
+    "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field")),
+    "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation")),
+    "welfare": Exhibit("what clients gain together", _of_the_game("welfare")),
+    "server-cost": Exhibit("what the server pays and loses", _of_the_game("server_cost")),
+    "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage")),
+    "data-distribution": Exhibit("who holds which classes", _data_distribution, reads_data=True),
+    "useful-privacy": Exhibit("every sampler and rule at a budget people would accept", _useful_privacy, True, True),
+    "ablation": Exhibit("where FedPCS's gain comes from", _of_training("ablation"), True, True),
+}
+
+
+def exhibit(name: str) -> Exhibit:
+    """Return an exhibit by its name.
+
+    Raises:
+        InvalidInput: There is none of that name.
+    """
+    if name not in EXHIBITS:
+        raise InvalidInput(f"exhibit must be one of {', '.join(EXHIBITS)}, got {name!r}.")
+    return EXHIBITS[name]

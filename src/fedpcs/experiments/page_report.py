@@ -1,0 +1,60 @@
+"""An exhibit or a sweep as one page: report.html, which needs nothing else to be read, by day or by night.
+
+Equal pages give equal bytes. All that a page holds is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from fedpcs.experiments.dark_figures import GROUND
+from fedpcs.experiments.exhibits.page import Page
+from fedpcs.experiments.files import disk_errors, write_whole
+from fedpcs.experiments.page_figures import Drawn, draw_all
+
+REPORT = "report.html"
+FIGURES = "figures"
+# A verdict is told by its word; sign and colour repeat it.
+_SIGNS = {"agrees": "✓", "differs": "✗", "in part": "◐", "cannot say": "?"}
+
+
+def write_page(page: Page, folder: Path) -> Path:
+    """Write a page, and its figures as figures/<slug>.png for use elsewhere.
+
+    Returns:
+        Where the page is: report.html in `folder`, whole or as it was before.
+
+    Raises:
+        FedpcsError: A file cannot be written.
+    """
+    drawn = draw_all(page.drawings, with_files=True)
+    figures, report = folder / FIGURES, folder / REPORT
+    with disk_errors(folder):
+        (figures if any(one.png for one in drawn) else folder).mkdir(parents=True, exist_ok=True)
+        for one in drawn:
+            if one.png:
+                write_whole(figures / f"{one.slug}.png", one.png)
+            else:  # what an earlier page left there is not this page's figure
+                (figures / f"{one.slug}.png").unlink(missing_ok=True)
+    write_whole(report, _rendered(page, drawn).encode())
+    return report
+
+
+def render(page: Page) -> str:
+    """Return the page as HTML."""
+    return _rendered(page, draw_all(page.drawings, with_files=False))
+
+
+def _rendered(page: Page, figures: Sequence[Drawn]) -> str:
+    environment = Environment(
+        loader=PackageLoader("fedpcs.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("page.html.j2")
+    return template.render(page=page, figures=figures, signs=_SIGNS, ground=GROUND)

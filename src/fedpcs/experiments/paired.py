@@ -1,0 +1,99 @@
+"""What several seeds say: a mean with its spread, and whether one of two things differs from the other seed by seed.
+
+Two arms that share a seed share a population, a split and a start. Their difference within each seed is free of what
+the seed brought, so it is the differences that are averaged and given an interval (Student 1908).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from fedpcs import _validate
+from fedpcs.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """The mean of a − b over pairs, with the interval that covers it.
+
+    Attributes:
+        mean: Of the differences.
+        low: Lower end of the t-interval; −∞ for a single pair, which says nothing about spread.
+        high: Upper end; ∞ for a single pair.
+        num_pairs: How many pairs there were.
+    """
+
+    mean: float
+    low: float
+    high: float
+    num_pairs: int
+
+    @property
+    def is_above(self) -> bool:
+        """Whether a lies above b: the interval is all above zero."""
+        return self.low > 0.0
+
+    @property
+    def is_below(self) -> bool:
+        """Whether a lies below b: the interval is all below zero."""
+        return self.high < 0.0
+
+
+def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
+    """Return the mean and the sample standard deviation (n − 1); None for one value, which has no spread.
+
+    Raises:
+        InvalidInput: No values, or one that is not a finite number.
+
+    Example:
+        >>> mean_and_std([1.0, 3.0])
+        (2.0, 1.4142135623730951)
+    """
+    sample = _validate.vector("values", values, remedy="Give one number per seed.")
+    return float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else None
+
+
+def paired_difference(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> PairedDifference:
+    """Return the mean of a − b and its t-interval: mean ± t(n − 1) · s/√n.
+
+    Args:
+        a: One number per seed.
+        b: The other arm's numbers, for the same seeds in the same order.
+        confidence: How often such intervals cover the mean, strictly between 0 and 1.
+
+    Raises:
+        InvalidInput: A value is not a finite number, the lengths differ, or confidence is out of range.
+
+    Example:
+        >>> found = paired_difference([3.0, 5.0, 7.0], [1.0, 2.0, 3.0])
+        >>> found.mean, round(found.low, 3), round(found.high, 3), found.is_above
+        (3.0, 0.516, 5.484, True)
+    """
+    first = _validate.vector("a", a, remedy="Give one number per seed.")
+    second = _validate.vector("b", b, length=first.size, remedy="Pairs need the same seeds in the same order.")
+    level = _validate.number("confidence", confidence, low=0.0, high=1.0)
+    if not 0.0 < level < 1.0:
+        raise InvalidInput(f"confidence must lie strictly between 0 and 1, got {confidence!r}. Use 0.95.")
+    mean, std = mean_and_std(first - second)
+    if std is None:
+        return PairedDifference(mean, -math.inf, math.inf, 1)
+    reach = float(stats.t.ppf(0.5 + 0.5 * level, first.size - 1)) * std / math.sqrt(first.size)
+    return PairedDifference(mean, mean - reach, mean + reach, int(first.size))
+
+
+def share_of(values: ArrayLike, whole: ArrayLike) -> tuple[float, ...]:
+    """Return each value as a share of the whole it belongs to.
+
+    Raises:
+        InvalidInput: The lengths differ, or a whole is zero.
+    """
+    parts = _validate.vector("values", values)
+    wholes = _validate.vector("whole", whole, length=parts.size)
+    if not np.all(wholes != 0.0):
+        raise InvalidInput("whole must not be zero, got 0.0. A share of nothing means nothing.")
+    return tuple(float(share) for share in parts / wholes)

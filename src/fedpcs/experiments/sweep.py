@@ -1,0 +1,162 @@
+"""Run the cells of a sweep, several at a time, each in a process of its own on one core.
+
+Cells that are done are not run again; one that was stopped goes on from its last checkpoint, so a sweep that was killed
+ends with the same numbers. A cell that fails does not stop the others: its reason is kept, and it is tried again the
+next time.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Protocol
+
+from fedpcs._threads import num_cores
+from fedpcs.errors import Interrupted
+from fedpcs.experiments.arm_plan import sampler_of
+from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.schedule import is_played, selection_of
+from fedpcs.experiments.schedule_store import remembered_schedule, schedule_key, schedule_path
+from fedpcs.experiments.stop_signal import stop_signal
+from fedpcs.experiments.sweep_config import Cell
+
+_LOOK_SECONDS = 1.0
+_STOP_SECONDS = 60.0
+
+
+class SweepWatcher(Protocol):
+    """Whom a sweep tells how it goes."""
+
+    def say(self, words: str) -> None:
+        """Something happened."""
+
+    def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
+        """So many cells are done, and these are at work, each with its rounds so far."""
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def say(self, words: str) -> None:
+        """Say nothing."""
+
+    def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
+        """Say nothing."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A cell at work."""
+
+    cell: Cell
+    process: Any
+    connection: Any
+
+
+def run_cells(
+    cells: Sequence[Cell],
+    store: CellStore,
+    data_dir: Path | None = None,
+    *,
+    num_jobs: int | None = None,
+    watcher: SweepWatcher | None = None,
+) -> dict[str, str]:
+    """Run what is not done yet.
+
+    Args:
+        cells: What is wanted.
+        store: Where cells are kept.
+        data_dir: Where data sets lie.
+        num_jobs: How many cells at a time; None: one for each core.
+        watcher: Whom to tell.
+
+    Returns:
+        Why cells could not be run, by their key.
+
+    Raises:
+        NotConverged: A game has no certified equilibrium; no cell has begun.
+        Interrupted: Somebody asked to stop; what was done is kept.
+    """
+    watcher = watcher or Silent()
+    # One cell may stand at several places of a table; it is run once.
+    wanted = list({cell.key: cell for cell in cells}.values())
+    done = [cell for cell in wanted if store.is_done(cell)]
+    waiting = [cell for cell in wanted if not store.is_done(cell)]
+    with stop_signal() as stopping:
+        solve_games(waiting, store, watcher)
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["fedpcs.experiments.cell_process"])
+        jobs: list[_Job] = []
+        failures: dict[str, str] = {}
+        while (waiting and not stopping.is_set()) or jobs:
+            while waiting and not stopping.is_set() and len(jobs) < (num_jobs or num_cores()):
+                jobs.append(_start(context, waiting.pop(0), store, data_dir))
+            watcher.moved(done, [(job.cell, store.num_rounds_done(job.cell)) for job in jobs])
+            wait([job.process.sentinel for job in jobs], timeout=_LOOK_SECONDS)
+            if stopping.is_set():
+                _stop(jobs)
+            for job in [job for job in jobs if not job.process.is_alive()]:
+                jobs.remove(job)
+                code, reason = _answer(job)
+                if code == 0:
+                    done.append(job.cell)
+                elif code != 130:
+                    failures[job.cell.key] = reason
+                    store.fail(job.cell, reason)
+                    watcher.say(f"{job.cell.words}: {reason}")
+        if stopping.is_set():
+            raise Interrupted(f"{store.folder}: stopped; {len(done)} of {len(wanted)} cells are done. Go on later.")
+    watcher.moved(done, [])
+    return failures
+
+
+def solve_games(cells: Sequence[Cell], store: CellStore, watcher: SweepWatcher) -> None:
+    """Solve the games that cells will need, each once, before any of them begins."""
+    games: dict[str, Cell] = {}
+    for cell in cells:
+        games.setdefault(schedule_key(cell.config, sampler_of(cell.config, cell.sampler)), cell)
+    for cell in games.values():
+        sampler = sampler_of(cell.config, cell.sampler)
+        if is_played(cell.config, sampler) and not schedule_path(store.games, cell.config, sampler).exists():
+            words = f"{selection_of(cell.config, sampler)} sampling, {cell.config.game.behaviour} clients"
+            watcher.say(f"solving the game of {words} …")
+            remembered_schedule(store.games, cell.config, sampler)
+
+
+def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) -> _Job:
+    from fedpcs.experiments import cell_process
+
+    ours, theirs = context.Pipe(duplex=False)
+    folder = store.run_of(cell).folder
+    folder.with_suffix(".failed").unlink(missing_ok=True)
+    where = None if data_dir is None else str(data_dir.resolve())
+    arguments = (theirs, str(folder), cell.config.model_dump_json(), where, str(store.games))
+    process = context.Process(target=cell_process.work, args=arguments, name="fedpcs-cell")
+    process.start()
+    theirs.close()
+    return _Job(cell, process, ours)
+
+
+def _answer(job: _Job) -> tuple[int, str]:
+    """Return how a cell's process ended: its exit code, and why."""
+    try:
+        found: tuple[int, str] = job.connection.recv()
+    except EOFError:
+        found = 1, f"its process ended with code {job.process.exitcode}"
+    job.connection.close()
+    job.process.join()
+    return found
+
+
+def _stop(jobs: Sequence[_Job]) -> None:
+    """Ask cells to stop after the client they are at; those that do not within a minute are ended."""
+    for job in jobs:
+        job.process.terminate()
+    for job in jobs:
+        job.process.join(_STOP_SECONDS)
+        if job.process.is_alive():
+            job.process.kill()
+            job.process.join()

@@ -1,0 +1,218 @@
+"""A sweep from a TOML file or flags: one run varied over a grid, samplers and seeds, as a list of cells.
+
+base = "fashion-mnist"                       # a preset, or the path of a run file
+samplers = ["fedpcs", "random"]
+seeds = [0, 1, 2]
+
+[set]                                        # for all cells
+rounds = 10
+
+[grid]                                       # every combination
+"data.partition" = ["iid", "dirichlet"]
+"sampling.sampling_ratio" = [0.2, 0.5]
+
+[per_sampler.fedpcs]                         # what was tuned for one sampler
+"privacy.clip_norm" = 4.0
+
+[[variants]]                                 # instead of one unnamed variant
+label = "static clients"
+set = {"game.behaviour" = "static"}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.run_config import RunConfig, first_problem, make_run_config, read_tables, set_key
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+# What a cell's numbers do not depend on.
+_NO_MATTER: Any = {
+    "name": True,
+    "tensorboard": True,
+    "checkpoint_every": True,
+    "engine": {"kind", "num_workers", "deadline_seconds"},
+}
+
+
+class Variant(BaseModel):
+    """Some keys changed together, under a name."""
+
+    model_config = _STRICT
+    label: str = Field(min_length=1, max_length=60)
+    set: dict[str, Any] = {}
+    samplers: list[str] | None = None
+
+
+class SweepConfig(BaseModel):
+    """Everything `fedpcs compare` needs."""
+
+    model_config = _STRICT
+    name: str = Field("sweep", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    base: str = "default"
+    samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
+    seeds: list[int] = Field([0, 1, 2], min_length=1)
+    set: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+    per_sampler: dict[str, dict[str, Any]] = {}
+    variants: list[Variant] = []
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> SweepConfig:
+        for words, values in (("seeds", self.seeds), ("samplers", self.samplers)):
+            if len(set_of(values)) < len(values):
+                raise ValueError(f"{words} must be distinct, got {values}")
+        if empty := [key for key, values in self.grid.items() if not values]:
+            raise ValueError(f"grid.{empty[0]} must list at least one value, got []")
+        if fixed := [key for key in self.grid if key in _CHOSEN_ELSEWHERE]:
+            raise ValueError(f"grid.{fixed[0]}: give samplers and seeds at the top of the file")
+        labels = [one.label for one in self.variants]
+        if len(set_of(labels)) < len(labels):
+            raise ValueError(f"variants must have distinct labels, got {labels}")
+        return self
+
+
+_CHOSEN_ELSEWHERE = ("seeds", "sampling.samplers")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One sampler with one seed at one point of a sweep.
+
+    Attributes:
+        config: The run it is, with this sampler and this seed alone.
+        variant: The label of its variant; empty without variants.
+        point: Its place on the grid, by key.
+    """
+
+    config: RunConfig
+    variant: str
+    point: Mapping[str, Any]
+
+    @property
+    def sampler(self) -> str:
+        """Who draws."""
+        return self.config.sampling.samplers[0]
+
+    @property
+    def seed(self) -> int:
+        """Of all draws."""
+        return self.config.seeds[0]
+
+    @property
+    def key(self) -> str:
+        """Digest of all its numbers depend on, but data and code: equal cells of different sweeps are one."""
+        text = json.dumps(self.config.model_dump(mode="json", exclude=_NO_MATTER), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def folder_name(self) -> str:
+        """Where it is kept among other cells: readable, and unique by its key."""
+        config = self.config
+        split = config.data.partition
+        ratio = f"{float(config.sampling.sampling_ratio):g}"
+        return f"{config.data.name}-{split}-{ratio}-{self.sampler}-seed{self.seed}-{self.key}".replace(":", ".")
+
+    @property
+    def words(self) -> str:
+        """What tells it from its neighbours."""
+        place = [f"{key.rpartition('.')[2]} {value}" for key, value in self.point.items()]
+        return ", ".join([self.sampler, *([self.variant] if self.variant else []), *place, f"seed {self.seed}"])
+
+
+def set_of(values: Sequence[Any]) -> set[str]:
+    """Return the distinct values, whatever their types."""
+    return {json.dumps(value, sort_keys=True) for value in values}
+
+
+def load_sweep_config(path: Path) -> SweepConfig:
+    """Read a sweep's TOML file.
+
+    Raises:
+        InvalidInput: No such file, not TOML, an unknown key, or a value that is not allowed.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: cannot be read: {error}. Give the file of a sweep.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path}: cannot be read as TOML: {error}.") from None
+    return make_sweep_config(values, str(path))
+
+
+def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepConfig:
+    """Return a checked sweep from nested mappings.
+
+    Raises:
+        InvalidInput: An unknown key, or a value that is not allowed.
+
+    Example:
+        >>> make_sweep_config({"samplers": ["random"], "seeds": [0]}).base
+        'default'
+    """
+    try:
+        return SweepConfig.model_validate(dict(values))
+    except ValidationError as error:
+        raise InvalidInput(f"{where}: {first_problem(error, SweepConfig)}") from None
+
+
+def make_cells(sweep: SweepConfig) -> list[Cell]:
+    """Return a sweep's cells, seeds innermost.
+
+    Raises:
+        InvalidInput: A key or value does not exist in a run, or two cells are the same.
+
+    Example:
+        >>> sweep = make_sweep_config({"seeds": [0, 1], "grid": {"rounds": [3, 4]}})
+        >>> [cell.words for cell in make_cells(sweep)][:2]
+        ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
+    """
+    tables = read_tables(sweep.base)
+    cells = list(_cells(sweep, tables))
+    seen: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.key in seen:
+            raise InvalidInput(f"sweep: the cells {seen[cell.key].words!r} and {cell.words!r} are the same run.")
+        seen[cell.key] = cell
+    return cells
+
+
+def _cells(sweep: SweepConfig, tables: dict[str, Any]) -> Iterator[Cell]:
+    strangers = [name for name in sweep.per_sampler if name not in _all_samplers(sweep)]
+    if strangers:
+        raise InvalidInput(f"sweep: per_sampler names {strangers[0]!r}, which is not among samplers.")
+    points = [dict(zip(sweep.grid, values, strict=True)) for values in itertools.product(*sweep.grid.values())]
+    for variant in sweep.variants or [Variant(label="-")]:
+        label = variant.label if sweep.variants else ""
+        for point in points:
+            for sampler in variant.samplers or sweep.samplers:
+                changes = {**sweep.set, **sweep.per_sampler.get(sampler, {}), **variant.set, **point}
+                for seed in sweep.seeds:
+                    yield Cell(_config(sweep, tables, changes, sampler, seed), label, point)
+
+
+def _all_samplers(sweep: SweepConfig) -> set[str]:
+    return {*sweep.samplers, *(name for one in sweep.variants for name in one.samplers or [])}
+
+
+def _config(
+    sweep: SweepConfig, tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, seed: int
+) -> RunConfig:
+    values = json.loads(json.dumps(tables))
+    for key, value in changes.items():
+        set_key(values, key, value)
+    sampling = values.setdefault("sampling", {})
+    settings = {name: one for name, one in sampling.get("settings", {}).items() if name == sampler}
+    values["sampling"] = {**sampling, "samplers": [sampler], "settings": settings}
+    values["engine"] = {**values.get("engine", {}), "kind": "in-process"}
+    return make_run_config({**values, "seeds": [seed], "name": sweep.name}, f"sweep {sweep.name}")

@@ -1,0 +1,144 @@
+"""Finished cells in order: by place on the grid, then by sampler, then by seed; and what their seeds say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fedpcs._validate import FloatArray
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
+from fedpcs.experiments.sweep_config import set_of
+
+
+@dataclass(frozen=True)
+class Series:
+    """One sampler at one place, over seeds.
+
+    Attributes:
+        sampler: Who drew.
+        done: Its cells, by seed.
+    """
+
+    sampler: str
+    done: tuple[Done, ...]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of its cells."""
+        return tuple(one.cell.seed for one in self.done)
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """(seeds,) at the end."""
+        return np.array([one.result["accuracy"] for one in self.done])
+
+    def mean(self, *path: str) -> float:
+        """Return the mean over seeds of a number of the results, such as ("spent", "epsilon", "median")."""
+        return float(np.mean([_at(one.result, path) for one in self.done]))
+
+    def greatest(self, *path: str) -> float:
+        """Return the greatest over seeds of a number of the results."""
+        return float(max(_at(one.result, path) for one in self.done))
+
+    def curve(self, quantity: str) -> tuple[FloatArray, FloatArray]:
+        """Return (rounds,) that were evaluated, counted from 1, and (seeds, rounds) the quantity after each.
+
+        Only the rounds that all seeds have: an arm may end early.
+        """
+        lines = [[(line["round"] + 1, line[quantity]) for line in one.rounds] for one in self.done]
+        kept = [{number: value for number, value in one if value is not None} for one in lines]
+        rounds = sorted(set.intersection(*(set(one) for one in kept))) if kept else []
+        return np.array(rounds, dtype=float), np.array([[one[number] for number in rounds] for one in kept])
+
+
+@dataclass(frozen=True)
+class Group:
+    """All samplers at one place of a sweep: these are compared with one another.
+
+    Attributes:
+        variant: Its label; empty without variants.
+        point: Its place on the grid, by key.
+        series: One for each sampler, in the sweep's order.
+    """
+
+    variant: str
+    point: Mapping[str, Any]
+    series: tuple[Series, ...]
+
+    @property
+    def words(self) -> str:
+        """What tells it from other groups."""
+        place = [f"{_SHORT.get(key, key.rpartition('.')[2])} {_plain(value)}" for key, value in self.point.items()]
+        return ", ".join([*([self.variant] if self.variant else []), *place])
+
+    def of(self, sampler: str) -> Series | None:
+        """Return one sampler's series."""
+        return next((one for one in self.series if one.sampler == sampler), None)
+
+
+_SHORT = {"sampling.sampling_ratio": "τ", "data.partition": "split", "sampling.rule": "rule", "game.behaviour": ""}
+
+
+def group(done: Sequence[Done]) -> list[Group]:
+    """Put cells together that differ by sampler and seed alone."""
+    groups: dict[str, list[Done]] = {}
+    for one in done:
+        groups.setdefault(str((one.cell.variant, sorted(one.cell.point.items()))), []).append(one)
+    return [_group(cells) for cells in groups.values()]
+
+
+def against(one: Series, other: Series) -> PairedDifference:
+    """Return accuracy of one minus that of another, over the seeds both have.
+
+    Raises:
+        InvalidInput: They have no seed in common.
+    """
+    common = [seed for seed in one.seeds if seed in other.seeds]
+    mine, theirs = ([float(series.accuracy[series.seeds.index(seed)]) for seed in common] for series in (one, other))
+    return paired_difference(mine, theirs)
+
+
+def best_of(found: Group) -> Series | None:
+    """Return the sampler that is better than every other by the paired interval of each; None if none is."""
+    if len(found.series) < 2:
+        return None
+    best = max(found.series, key=lambda series: float(series.accuracy.mean()))
+    rivals = [other for other in found.series if other is not best]
+    return (
+        best if all(set(best.seeds) & set(other.seeds) and against(best, other).is_above for other in rivals) else None
+    )
+
+
+def summary(series: Series) -> tuple[float, float | None]:
+    """Return mean and standard deviation of accuracy over seeds."""
+    return mean_and_std(series.accuracy)
+
+
+def _group(cells: list[Done]) -> Group:
+    samplers = list(dict.fromkeys(one.cell.sampler for one in cells))
+    first = cells[0].cell
+    series = tuple(
+        Series(name, tuple(sorted((one for one in cells if one.cell.sampler == name), key=lambda one: one.cell.seed)))
+        for name in samplers
+    )
+    return Group(first.variant, first.point, series)
+
+
+def is_alike(values: Sequence[Any]) -> bool:
+    """Say whether all are equal."""
+    return len(set_of(values)) <= 1
+
+
+def _at(result: Mapping[str, Any], path: Sequence[str]) -> float:
+    value: Any = result
+    for name in path:
+        value = value[name]
+    return float(value)
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

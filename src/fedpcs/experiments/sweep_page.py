@@ -1,0 +1,305 @@
+"""A sweep as a page: every sampler beside every other, setting by setting, with what the seeds can tell apart."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedpcs.experiments import figure_style as style
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.page import Drawing, Page, Table
+from fedpcs.experiments.paired import PairedDifference
+from fedpcs.experiments.run_report_promise import promise
+from fedpcs.experiments.run_table import rounded_up
+from fedpcs.experiments.sweep_config import Cell
+from fedpcs.experiments.sweep_figures import curves_figure
+from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, is_alike, summary
+from fedpcs.experiments.sweep_points import Bar, Curve
+
+REFERENCE = "fedpcs"
+_SPACE = "\N{NO-BREAK SPACE}"
+_MEANINGS = {
+    "accuracy": "on the test records after the last round, mean ± standard deviation over seeds; bold only where the "
+    "paired 95 % intervals put it above every other sampler",
+    "fedpcs minus it": "mean paired difference of accuracy in points, same seeds, with its 95 % t-interval",
+    "ε": "spent by the least, the median and the greatest client among those ever drawn, mean over seeds, the greatest "
+    "over all; rounded up",
+    "rewards": "owed to clients in all, mean over seeds",
+    "exploitability": "what a client gains at most by leaving the equilibrium, over mean utility; the largest game",
+    "reads in clear": "what the sampler learns about clients beyond what the noise protects",
+}
+
+
+def comparison_page(
+    name: str,
+    done: Sequence[Done],
+    failures: Mapping[str, str] | None = None,
+    *,
+    missing: Sequence[Cell] = (),
+    command: str = "",
+) -> Page:
+    """Return the page of a sweep.
+
+    Args:
+        name: Of the sweep.
+        done: Its finished cells.
+        failures: Why others could not be run, by key.
+        missing: Cells that are not done.
+        command: What runs the sweep again.
+    """
+    groups = group(done)
+    return Page(
+        name=name,
+        title=f"Sweep {name}",
+        headline=headline(groups),
+        facts=facts(done),
+        warnings=(*_missing(missing, failures or {}), *mixed(done)),
+        tables=tuple(comparison_table(one) for one in groups),
+        drawings=tuple(drawing for one in groups for drawing in curve_drawings(one)),
+        privacy=privacy_words(done),
+        settings=settings_of(done),
+        commands=((command, "runs what is missing and writes this page again; done cells are reused"),)
+        if command
+        else (),
+        provenance=provenance(done),
+        records=tuple(record_of(one) for one in done),
+    )
+
+
+def headline(groups: Sequence[Group]) -> str:
+    """Say in a sentence who came first, and whether the seeds can tell."""
+    if not groups:
+        return "No cell is done yet."
+    clear = [(one, best_of(one)) for one in groups]
+    won = [(one, best) for one, best in clear if best is not None]
+    if len(groups) == 1:
+        best = max(groups[0].series, key=lambda series: float(series.accuracy.mean()))
+        words = f"{best.sampler} comes to {points(float(best.accuracy.mean()))}"
+        rest = "above every other sampler" if won else "the seeds do not set it apart from every other sampler"
+        return f"{words}: {rest}."
+    firsts = sum(best.sampler == REFERENCE for _, best in won)
+    ties = len(groups) - len(won)
+    return (
+        f"{REFERENCE} is clearly first in {firsts} of {len(groups)} settings, another sampler in {len(won) - firsts}; "
+        f"in {ties} the seeds do not set one apart."
+    )
+
+
+def comparison_table(found: Group) -> Table:
+    """Return the table of one group: a row for each sampler."""
+    reference, best = found.of(REFERENCE), best_of(found)
+    rows = tuple(_row(series, reference) for series in found.series)
+    bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
+    headings = ("sampler", "accuracy", "fedpcs minus it", "ε", "rewards", "exploitability", "reads in clear")
+    title = found.words or "All samplers"
+    return Table(title[:1].upper() + title[1:], headings, rows, _MEANINGS, bold)
+
+
+def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
+    gains = [one.result["game"]["exploitability"] for one in series.done]
+    played = [value for value in gains if value is not None]
+    is_private = series.done[0].cell.config.privacy.mode != "none"
+    return (
+        series.sampler,
+        spread_words(*summary(series)),
+        "–" if reference is None or reference.sampler == series.sampler else _against(reference, series),
+        _epsilon(series) if is_private else "no noise",
+        style.amount(series.mean("paid")),
+        style.gain(max(played)) if played else "not played",
+        series.done[0].result["disclosure"] or "nothing",
+    )
+
+
+def _against(reference: Series, series: Series) -> str:
+    if not set(reference.seeds) & set(series.seeds):
+        return "no seed in common"
+    return difference_words(against(reference, series))
+
+
+def difference_words(found: PairedDifference) -> str:
+    r"""Return a difference of accuracies in points with its interval.
+
+    Example:
+        >>> difference_words(PairedDifference(0.021, 0.004, 0.038, 3))
+        '+2.1 (+0.4 to +3.8)'
+    """
+    if not math.isfinite(found.low):
+        return f"{_signed(found.mean)} (one seed)"
+    return f"{_signed(found.mean)} ({_signed(found.low)} to {_signed(found.high)})"
+
+
+def bar_words(bar: Bar) -> str:
+    """Return a bar of a figure as `difference_words` writes it."""
+    return difference_words(PairedDifference(bar.mean, bar.low, bar.high, 0))
+
+
+def spread_words(mean: float, std: float | None) -> str:
+    r"""Return an accuracy in per cent with its spread.
+
+    Example:
+        >>> spread_words(0.8443, 0.0018), spread_words(0.5, None)
+        ('84.43\xa0±\xa00.18\xa0%', '50.00\xa0%')
+    """
+    if std is None:
+        return f"{100.0 * mean:.2f}{_SPACE}%"
+    return f"{100.0 * mean:.2f}{_SPACE}±{_SPACE}{100.0 * std:.2f}{_SPACE}%"
+
+
+def points(share: float) -> str:
+    r"""Return an accuracy in per cent.
+
+    Example:
+        >>> points(0.8443)
+        '84.4\xa0%'
+    """
+    return f"{100.0 * share:.1f}{_SPACE}%"
+
+
+def _signed(share: float) -> str:
+    return f"{100.0 * share:+.1f}".replace("-", "−")
+
+
+def _epsilon(series: Series) -> str:
+    least, middle = series.mean("spent", "epsilon", "minimum"), series.mean("spent", "epsilon", "median")
+    greatest = series.greatest("spent", "epsilon", "maximum")
+    return " / ".join(rounded_up(value) for value in (least, middle, greatest))
+
+
+def curve_drawings(found: Group) -> list[Drawing]:
+    """Return the figures of one group: accuracy and loss over rounds."""
+    place = f" ({found.words})" if found.words else ""
+    best = max(found.series, key=lambda series: float(series.accuracy.mean()))
+    note = f"{found.words or 'all seeds'}; mean and one standard deviation over {len(best.seeds)} seeds."
+
+    def drawing(quantity: Any, title: str) -> Drawing:
+        return Drawing(
+            f"{quantity} over rounds{place}", lambda: curves_figure(_curves(found, quantity), quantity, title, note)
+        )
+
+    lowest = min(found.series, key=lambda series: series.mean("loss") if _has_loss(series) else math.inf)
+    drawings = [drawing("accuracy", f"{best.sampler} ends highest, at {points(float(best.accuracy.mean()))}")]
+    if _has_loss(lowest):
+        drawings.append(drawing("loss", f"{lowest.sampler} ends with the lowest loss, {lowest.mean('loss'):.3f}"))
+    return drawings
+
+
+def _has_loss(series: Series) -> bool:
+    return all(one.result["loss"] is not None for one in series.done)
+
+
+def _curves(found: Group, quantity: str) -> list[Curve]:
+    curves = []
+    for series in found.series:
+        rounds, values = series.curve(quantity)
+        if rounds.size:
+            std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(rounds.size)
+            curves.append(Curve(series.sampler, rounds, values.mean(axis=0), std))
+    return curves
+
+
+def facts(done: Sequence[Done]) -> str:
+    """Return the setting in a line."""
+    if not done:
+        return ""
+    config = done[0].cell.config
+    rounds = sorted({one.cell.config.rounds for one in done})
+    seeds = len({one.cell.seed for one in done})
+    models = ", ".join(dict.fromkeys(one.cell.config.training.model for one in done))
+    span = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}–{rounds[-1]}"
+    return f"{config.data.name}; {config.data.num_clients:,} clients; model {models}; {span} rounds; {seeds} seeds"
+
+
+def mixed(done: Sequence[Done]) -> tuple[str, ...]:
+    """Return warnings where cells were not all made in the same way."""
+    found = []
+    for key, words in (("code", "versions of fedpcs's code"), ("torch", "versions of torch"), ("data", "data sets")):
+        kinds = [one.manifest.get(key) for one in done]
+        names = [one.cell.config.data.name for one in done]
+        if not is_alike(kinds) and (key != "data" or is_alike(names)):
+            found.append(f"Cells were run by different {words}; rerun the older ones to compare like with like.")
+    if any(one.manifest.get("forced") for one in done):
+        found.append("Some cells were resumed by force under other code or data.")
+    return tuple(found)
+
+
+def _missing(cells: Sequence[Cell], failures: Mapping[str, str]) -> tuple[str, ...]:
+    if not cells:
+        return ()
+    told = [f"{cell.words}: {failures[cell.key]}" for cell in cells if cell.key in failures]
+    return (f"{len(cells)} cells are not done; what is said here is said of the others.", *told[:10])
+
+
+def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:
+    """Return what is promised to clients, and what samplers read in clear."""
+    if not done:
+        return ()
+    promises = dict.fromkeys(promise(one.cell.config.privacy) for one in done)
+    reads = dict.fromkeys(
+        f"{one.cell.sampler}: {one.result['disclosure']}." for one in done if one.result["disclosure"]
+    )
+    once = "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
+    return (*promises, *reads, *((once,) if any(one.cell.config.privacy.mode != "none" for one in done) else ()))
+
+
+def settings_of(done: Sequence[Done]) -> dict[str, dict[str, str]]:
+    """Return every key that all cells share with its value, by table; others are said to vary."""
+    if not done:
+        return {}
+    trees = [one.cell.config.model_dump(mode="json", exclude={"name", "seeds", "tensorboard"}) for one in done]
+    found: dict[str, dict[str, str]] = {"run": {}}
+    for table, value in trees[0].items():
+        if isinstance(value, dict):
+            found[table] = {key: _shared([tree[table][key] for tree in trees]) for key in value}
+        else:
+            found["run"][table] = _shared([tree[table] for tree in trees])
+    return found
+
+
+def _shared(values: Sequence[Any]) -> str:
+    return str(values[0]) if is_alike(values) else "varies"
+
+
+def provenance(done: Sequence[Done]) -> dict[str, str]:
+    """Return what cells ran on, and how long they took."""
+    if not done:
+        return {}
+    first = done[0].manifest
+    took = [one.seconds for one in done if one.seconds is not None]
+    found = {name: str(first.get(name)) for name in ("fedpcs", "torch", "numpy", "numba", "scipy", "python", "machine")}
+    found["data checksum"] = ", ".join(dict.fromkeys(str(one.manifest["data"]["checksum"]) for one in done))
+    found["code"] = ", ".join(dict.fromkeys(str(one.manifest["code"]) for one in done))
+    if took:
+        found["seconds a cell, one core"] = f"median {statistics.median(took):.0f}, all {sum(took):,.0f}"
+    return found
+
+
+def record_of(one: Done) -> dict[str, Any]:
+    """Return a cell as one flat row."""
+    config, result = one.cell.config, one.result
+    return {
+        "cell": one.cell.key,
+        "variant": one.cell.variant,
+        "data": config.data.name,
+        "partition": config.data.partition,
+        "sampling_ratio": float(config.sampling.sampling_ratio),
+        "sampler": one.cell.sampler,
+        "rule": config.sampling.rule,
+        "behaviour": config.game.behaviour,
+        "mode": config.privacy.mode,
+        "clip_norm": float(config.privacy.clip_norm),
+        "seed": one.cell.seed,
+        "rounds": result["rounds"],
+        "accuracy": result["accuracy"],
+        "loss": result["loss"],
+        **{f"epsilon_{name}": value for name, value in result["spent"]["epsilon"].items()},
+        **{f"rho_{name}": value for name, value in result["spent"]["rho"].items()},
+        "delta": result["delta"],
+        "paid": result["paid"],
+        "exploitability": result["game"]["exploitability"],
+        "reads_in_clear": result["disclosure"],
+        "seconds": one.seconds,
+    }

@@ -1,0 +1,101 @@
+"""Colours and strokes for up to nine samplers: fedpcs in strong blue, every other in a pair of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from fedpcs.experiments import figure_style as style
+
+# Okabe and Ito's, those that are too pale for letters made darker: 4.5 to 1 on white, or more.
+DARK_GREEN, DARK_VERMILION, PURPLE = "#007A59", "#B84F00", "#A3527F"
+
+_SOLID, _DASHED, _DOTTED = "solid", (0, (5, 2)), (0, (1, 1.4))
+_SIGNS = {_SOLID: "", _DASHED: "╌ ", _DOTTED: "┈ "}
+_MOST_LETTERS = 24
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How one sampler is drawn, in every figure.
+
+    Attributes:
+        name: Its label: short, and safe from being read as mathematics.
+        sign: Letters that look like its stroke, to stand before the label of a line; none where it is solid.
+        colour: Of lines, markers and label.
+        stroke: Of lines.
+        width: Of lines, in points.
+        is_hollow: Whether markers are rings: those whose lines are not solid.
+    """
+
+    name: str
+    sign: str
+    colour: str
+    stroke: Any
+    width: float
+    is_hollow: bool
+
+
+_FEDPCS: tuple[str, Any] = (style.BLUE, _SOLID)
+# Vermilion and dark orange are the pair most easily taken for each other, so their strokes differ.
+_OTHERS: dict[str, tuple[str, Any]] = {
+    "random": (style.GREY, _SOLID),
+    "power-of-choice": (DARK_VERMILION, _SOLID),
+    "oort": (DARK_GREEN, _SOLID),
+    "optimal": (PURPLE, _SOLID),
+    "aocs": (style.DARK_ORANGE, _DASHED),
+    "fed-cbs": (DARK_GREEN, _DASHED),
+    "delta": (PURPLE, _DASHED),
+    "clustered": (style.GREY, _DASHED),
+}
+# For what has no place of its own.
+_SPARE: tuple[tuple[str, Any], ...] = (
+    *_OTHERS.values(),
+    *((colour, _DOTTED) for colour in (DARK_VERMILION, DARK_GREEN, PURPLE, style.DARK_ORANGE, style.GREY)),
+)
+
+
+def pens(labels: Iterable[str]) -> dict[str, Pen]:
+    """Return a pen for every label: a sampler's own where the label begins with its name, else one that is free.
+
+    Example:
+        >>> [(pen.name, pen.colour, pen.is_hollow) for pen in pens(["delta", "fedpcs"]).values()]
+        [('delta', '#A3527F', True), ('fedpcs', '#0072B2', False)]
+    """
+    own = {"fedpcs": _FEDPCS, **_OTHERS}
+    names = list(dict.fromkeys(labels))
+    taken: dict[str, tuple[str, Any]] = {}
+    for name in names:
+        look = own.get(_first_word(name))
+        if look is not None and look not in taken.values():
+            taken[name] = look
+    for name in names:
+        if name not in taken:
+            free = [look for look in _SPARE if look not in taken.values()]
+            taken[name] = free[0] if free else _SPARE[len(taken) % len(_SPARE)]
+    cut = [short(name) for name in names]
+    shown = cut if len(set(cut)) == len(cut) else [short(name, most_letters=80) for name in names]
+    return {name: _pen(words, *taken[name]) for name, words in zip(names, shown, strict=True)}
+
+
+def _first_word(label: str) -> str:
+    words = label.lower().replace(",", " ").split()
+    return words[0] if words else ""
+
+
+def _pen(name: str, colour: str, stroke: Any) -> Pen:
+    width = 2.6 if (colour, stroke) == _FEDPCS else 1.3
+    return Pen(name, _SIGNS[stroke], colour, stroke, width, stroke != _SOLID)
+
+
+def short(label: str, *, most_letters: int = _MOST_LETTERS) -> str:
+    r"""Return a label that fits beside a figure and is not read as mathematics.
+
+    Example:
+        >>> short("mypackage.samplers:Cheap$"), short("a name that goes on and on and on")
+        ('Cheap\\$', 'a name that goes on and…')
+    """
+    last = label.rpartition(":")[2] or label
+    cut = last if len(last) <= most_letters else last[: most_letters - 1].rstrip() + "…"
+    return cut.replace("$", r"\$")

@@ -1,0 +1,83 @@
+"""How a sweep shows itself: a plan with its time before it starts, then cells and rounds while it runs; on stderr."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from fedpcs.experiments.sweep_config import Cell
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time as a person would say it.
+
+    Example:
+        >>> duration(42.0), duration(300.0), duration(9000.0)
+        ('42 s', '5 min', '2.5 h')
+    """
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+
+
+def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: int) -> str:
+    """Return the plan in a line: how many cells, how many are there already, how long the rest takes."""
+    samplers = len({cell.sampler for cell in cells})
+    places = len({str((cell.variant, sorted(cell.point.items()))) for cell in cells})
+    seeds = len({cell.seed for cell in cells})
+    kept = f"; {num_done} done before" if num_done else ""
+    left = f"; about {duration(seconds)} on {num_jobs} cores" if num_done < len(cells) else ""
+    kinds = f"{samplers} samplers × {places} settings × {seeds} seeds" if places > 1 else f"{samplers} × {seeds} seeds"
+    return f"{len(cells)} cells ({kinds}){kept}{left}"
+
+
+class SweepDisplay:
+    """A bar over the seconds of work that a sweep was estimated at; without a terminal, a line for each tenth of it."""
+
+    def __init__(self, cells: Sequence[Cell], seconds: Mapping[str, float]) -> None:
+        self._console = Console(stderr=True)
+        self._seconds = {cell.key: seconds.get(cell.key, 1.0) for cell in cells}
+        self._total = sum(self._seconds.values())
+        self._began, self._before, self._told = time.monotonic(), -1.0, 0
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[news]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._bar: TaskID = self._progress.add_task("getting ready", total=self._total, news="")
+
+    def __enter__(self) -> SweepDisplay:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def say(self, words: str) -> None:
+        """Print a line above the bar."""
+        self._progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+
+    def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
+        """Show how far the sweep has come."""
+        under_way = sum(self._seconds[cell.key] * rounds / cell.config.rounds for cell, rounds in running)
+        worked = sum(self._seconds[cell.key] for cell in done) + under_way
+        if self._before < 0.0:
+            self._before = worked
+        news = f"{len(done)}/{len(self._seconds)} cells, {self._left(worked)}"
+        now = running[0][0].words if running else "done"
+        self._progress.update(self._bar, completed=worked, description=now, news=news)
+        tenth = int(10.0 * worked / self._total)
+        if not self._console.is_terminal and tenth > self._told:
+            self._told = tenth
+            self.say(news)
+
+    def _left(self, worked: float) -> str:
+        passed, gained = time.monotonic() - self._began, worked - self._before
+        if worked >= self._total:
+            return f"{duration(passed)} in all"
+        return f"{duration((self._total - worked) * passed / gained)} left" if gained > 0.0 and passed > 5.0 else "…"

@@ -1,0 +1,158 @@
+"""The accuracy table and what is made of its cells: W found as promised, verdicts that follow the numbers."""
+
+import pytest
+from made_cells import made
+
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.exhibits import ablation, accuracy_table, curves, non_iid, useful_privacy
+from fedpcs.experiments.exhibits.accuracy_cells import (
+    CALIBRATED,
+    TUNED,
+    best_bound,
+    bracketed,
+    calibrate_bound,
+    setting_of,
+    table_cells,
+    tune_bounds,
+)
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS, printed_accuracy
+from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
+
+QUICK = setting_of("fashion-mnist", "quick")
+
+
+def falling(bound):
+    """An accuracy that falls from 0.86 as W grows, and is 0.7469 near W = 22."""
+    return 0.86 - 0.0051 * bound
+
+
+def runner(score, asked):
+    def run(cells):
+        asked.extend(cells)
+        return [made(cell, score(cell)) for cell in cells]
+
+    return run
+
+
+@pytest.mark.parametrize("start", [1.0, 16.0, 300.0])
+def test_a_bound_is_found_from_either_side(start):
+    found = bracketed(falling, 0.7469, start)
+    assert abs(falling(found) - 0.7469) <= 0.011
+    assert found == float(f"{found:.2g}")
+
+
+def test_calibration_asks_random_alone_and_gives_everyone_the_same_bound():
+    asked = []
+    bounds = calibrate_bound(QUICK, runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked))
+    assert {(cell.sampler, cell.config.data.partition) for cell in asked} == {("random", "iid")}
+    assert len(set(bounds.values())) == 1
+    assert len(bounds) == len(SAMPLERS) * len(SPLITS)
+
+
+def test_tuning_reads_validation_records_alone_and_picks_each_samplers_best():
+    asked = []
+    liked = {"random": 0.3, "fedpcs": 3.0}
+
+    def score(cell):
+        return 0.8 - 0.01 * abs(float(cell.config.privacy.clip_norm) - liked.get(cell.sampler, 1.0))
+
+    bounds = tune_bounds(QUICK, runner(score, asked))
+    assert all(float(cell.config.data.validation_share) > 0.0 for cell in asked)
+    assert not {cell.seed for cell in asked} & set(QUICK.seeds)
+    assert bounds[TUNED, "iid", "random"] == 0.3
+    assert bounds[TUNED, "dirichlet", "fedpcs"] == 3.0
+    assert bounds[TUNED, "iid", "delta"] == 1.0
+
+
+def test_of_equal_bounds_the_least_is_taken():
+    cells = table_cells(QUICK, {(TUNED, "iid", "random"): 3.0}) + table_cells(QUICK, {(TUNED, "iid", "random"): 1.0})
+    assert best_bound([made(cell, 0.5) for cell in cells]) == 1.0
+
+
+def whole_table(lead):
+    """All cells of the quick table; FedPCS is `lead` above the others, in every seed alike."""
+    bounds = {(variant, split, name): 1.0 for variant in (TUNED,) for split in SPLITS for name in SAMPLERS}
+    bounds |= {(CALIBRATED, split, name): 20.0 for split in SPLITS for name in SAMPLERS}
+    cells = table_cells(QUICK, bounds)
+    return [
+        made(cell, 0.7 + 0.001 * cell.seed + (lead if cell.sampler == "fedpcs" else 0.0002 * len(cell.sampler)))
+        for cell in cells
+    ]
+
+
+@pytest.mark.parametrize(("lead", "verdict"), [(0.1, "agrees"), (0.005, "in part"), (-0.1, "differs")])
+def test_the_verdict_follows_the_lead(lead, verdict):
+    page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(lead))
+    assert {finding.verdict for finding in page.findings} == {verdict}
+    assert len(page.tables) == 4
+    assert "84.43" in str(page.tables[0].rows)
+    assert all((0, 1) not in table.bold for table in page.tables)  # random is the first row, and never the best
+    best = SAMPLERS.index("fedpcs")
+    assert all(((best, 1) in table.bold) == (lead > 0.0) for table in page.tables)
+    assert page.shrunk == QUICK.shrunk
+
+
+def test_noise_is_told_against_the_update_without_it():
+    page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(0.1))
+    column = page.tables[0].headings.index("noise ÷ update")
+    assert {row[column] for row in page.tables[0].rows} == {"0.75"}  # 3 / √(5² − 3²)
+
+
+@pytest.mark.parametrize(("lead", "verdict"), [(0.1, "agrees"), (-0.1, "differs")])
+def test_curves_are_ahead_or_not(lead, verdict):
+    page = curves.page_of("fashion-mnist", "quick", whole_table(lead))
+    assert {finding.verdict for finding in page.findings} == {verdict}
+    assert all(drawing.draw() for drawing in page.drawings[:2])
+
+
+def test_skew_is_the_paired_difference_of_splits():
+    done = [
+        made(one.cell, one.result["accuracy"] - (0.02 if one.cell.config.data.partition == "dirichlet" else 0.0))
+        for one in whole_table(0.1)
+    ]
+    page = non_iid.page_of("fashion-mnist", "quick", done)
+    skew = page.tables[-1]
+    assert {row[1] for row in skew.rows} == {"−2.0 (−2.0 to −2.0)"}
+    assert page.drawings[0].draw()
+
+
+def test_ablation_gives_each_step_its_own_gain():
+    cells = ablation.cells_of(QUICK, 20.0)
+    labels = [label for label, _, _ in ablation.STEPS]
+    gained = [0.0, 0.01, 0.04, 0.03, 0.05]
+    done = [made(cell, 0.7 + 0.001 * cell.seed + gained[labels.index(cell.variant)]) for cell in cells]
+    page = ablation.page_of("fashion-mnist", "quick", done)
+    assert [finding.verdict for finding in page.findings] == ["agrees", "agrees", "differs", "agrees"]
+    assert "'and levelled': +3.0" in page.headline
+    assert {cell.config.game.selection for cell in cells} == {"budget-aware"}
+    assert page.drawings[0].draw()
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "epsilon", "verdicts"),
+    [(0.85, 7.9, ["agrees", "agrees"]), (0.81, 7.9, ["agrees", "differs"]), (0.85, 8.1, ["differs", "differs"])],
+)
+def test_useful_privacy_holds_accuracy_and_epsilon_to_their_goals(accuracy, epsilon, verdicts):
+    done = [made(cell, accuracy, epsilon=epsilon) for cell in useful_privacy.cells_of("quick")]
+    page = useful_privacy.page_of("quick", done)
+    assert [finding.verdict for finding in page.findings] == verdicts
+    assert {one.cell.config.privacy.mode for one in done} == {"record"}
+    assert all(drawing.draw() for drawing in page.drawings)
+
+
+def test_printed_numbers_are_the_papers():
+    assert printed_accuracy("fashion-mnist", 0.2, "iid", "random") == (74.69, 0.78)
+    assert printed_accuracy("fashion-mnist", 0.8, "dirichlet", "fedpcs") == (85.82, 0.13)
+    assert printed_accuracy("cinic-10", 0.5, "iid", "delta") == (48.23, 0.25)
+    assert printed_accuracy("digits", 0.2, "iid", "random") is None
+    assert printed_accuracy("fashion-mnist", 0.3, "iid", "random") is None
+    assert printed_accuracy("fashion-mnist", 0.2, "iid", "oort") is None
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(InvalidInput, match="accuracy-table"):
+        exhibit("acuracy-table")
+    with pytest.raises(InvalidInput, match="cifar-10"):
+        setting_of("mnist", "quick")
+    wanted = "accuracy-table curves non-iid mean-field correlation welfare server-cost privacy-usage data-distribution"
+    assert set(f"{wanted} useful-privacy".split()) <= set(EXHIBITS)

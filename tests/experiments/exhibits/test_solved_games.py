@@ -1,0 +1,83 @@
+"""Games behind the exhibits: solved once, certified, and never hidden where they do not certify."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_games import GAMES
+
+from fedpcs.experiments.exhibits import solved_games as shared
+from fedpcs.experiments.exhibits.solved_games import Case, Games
+from fedpcs.experiments.paired import PairedDifference
+from fedpcs.game import make_game, solve, uniform
+
+
+def test_a_case_is_the_game_solved_directly() -> None:
+    found = GAMES.solve(Case(1, "budget-blind", 0.5))
+    game = make_game(uniform(12, seed=1), last_round=5, cohort_size=6, selection="budget-blind")
+    twin = solve(game, 20.0)
+    np.testing.assert_array_equal(found.profile.budget, twin.profile.budget)
+    assert found.game.selection == "budget-blind"
+    assert found.game.cohort_size.tolist() == [6.0] * 6
+
+
+def test_a_game_is_solved_once() -> None:
+    games = Games(GAMES.base)
+    first = games.solve(Case(0))
+    assert games.solve(Case(0)) is first
+    assert games.solve(Case(0, last_round=5)) is first
+    assert games.solve(Case(0, reward=(20.0,) * 6)) is not first
+
+
+def test_a_seed_counts_only_if_all_its_games_certify_and_the_page_says_which_did_not() -> None:
+    good, bad = GAMES.solve(Case(0)), GAMES.solve(Case(0, reward=10.0, response="paper"))
+    assert bad.status != "converged"
+    seeds, findings = shared.certified_seeds("quick", lambda seed: [good, bad] if seed == 1 else [good])
+    assert seeds == (0, 2)
+    assert [finding.verdict for finding in findings] == ["cannot say"]
+    assert "1 of 3 populations" in findings[0].found
+    assert "seed 1" in findings[0].found
+    assert bad.status in findings[0].found
+    assert shared.certified_seeds("quick", lambda _: [good]) == ((0, 1, 2), ())
+
+
+def test_certificates_name_every_equilibrium_s_own_gain() -> None:
+    found = GAMES.solve(Case(0))
+    worse = replace(found, certificate=replace(found.certificate, relative=0.0125))
+    (line,) = shared.certificates({"FedPCS": [found, worse]}).values()
+    assert line.endswith("nothing, 1.2\N{NO-BREAK SPACE}%") or line.endswith("nothing, 1.3\N{NO-BREAK SPACE}%")
+
+
+def test_clients_that_do_not_play_stay_where_they_are() -> None:
+    found = GAMES.solve(Case(0))
+    static, selfish = shared.behaved(found, "static"), shared.behaved(found, "selfish")
+    assert static.shape == selfish.shape == (6, 12)
+    np.testing.assert_array_equal(static, np.tile(found.game.population.initial_budget, (6, 1)))
+    assert set(selfish.ravel()) == {0.01}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([2.0], "2"),
+        ([100.0, 102.0], "101 ± 1"),
+        ([0.5, 0.7], "0.6 ± 0.1"),
+        ([-3.0, -3.5], "−3.25 ± 0.35"),
+        ([4e7, 4e7 + 2], "40.0 ± 0.0 million"),
+    ],
+)
+def test_spread_is_written_with_the_mean_s_decimals(values: list[float], words: str) -> None:
+    assert shared.spread(values) == words
+
+
+def test_points_are_hundredths_and_one_pair_has_no_interval() -> None:
+    words = shared.points(PairedDifference(0.1, 0.05, 0.15, 3)).replace("\N{NO-BREAK SPACE}", " ")
+    assert words == "10.0 points (95 % interval 5.0 to 15.0, 3 pairs)"
+    assert shared.points(PairedDifference(-0.1, -np.inf, np.inf, 1)) == "−10.0 points (one pair, no interval)"
+
+
+def test_only_the_quick_profile_is_shrunk() -> None:
+    assert shared.shrunk("paper") == ()
+    assert "10" in shared.shrunk("quick")[0]

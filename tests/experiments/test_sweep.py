@@ -1,0 +1,162 @@
+"""A sweep run, killed, run again: the same table; one cell's failure costs the others nothing."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fedpcs.errors import NotConverged
+from fedpcs.experiments import compare, sweep
+from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.sweep import run_cells, solve_games
+from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
+from fedpcs.experiments.sweep_estimate import estimate
+from fedpcs.experiments.sweep_groups import against, best_of, group
+
+TINY = {
+    "base": "default",
+    "samplers": ["fedpcs", "random"],
+    "seeds": [0, 1],
+    "set": {
+        "rounds": 3,
+        "data.num_clients": 8,
+        "game.reward": 20.0,
+        "privacy.mode": "none",
+        "sampling.rule": "hajek",
+        "sampling.sampling_ratio": 0.5,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(cells, store) of a sweep that was left alone."""
+    store = CellStore(tmp_path_factory.mktemp("sweep"))
+    cells = make_cells(make_sweep_config(TINY))
+    assert run_cells(cells, store) == {}
+    return cells, store
+
+
+def accuracies(cells, store):
+    return [store.read(cell).result["accuracy"] for cell in cells]
+
+
+def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
+    from fedpcs.experiments.run import start_run
+
+    cells, store = whole
+    alone = start_run(cells[0].config, tmp_path / "alone", draws_report=False)
+    arm = alone.result["arms"][0]
+    assert arm == store.read(cells[0]).result
+    assert len(store.read(cells[0]).rounds) == 3
+    assert store.read(cells[0]).seconds > 0.0
+
+
+def test_done_cells_are_reused_by_other_sweeps(whole, monkeypatch):
+    cells, store = whole
+    monkeypatch.setattr(sweep, "_start", lambda *_: pytest.fail("a cell was run again"))
+    other = make_sweep_config({**TINY, "name": "another", "seeds": [1]})
+    assert run_cells(make_cells(other), store) == {}
+    assert compare.plan_sweep(cells, store, None).num_done == len(cells)
+
+
+def test_groups_pair_seeds_and_name_a_winner_only_when_intervals_do(whole):
+    cells, store = whole
+    (found,) = group([store.read(cell) for cell in cells])
+    assert [series.sampler for series in found.series] == ["fedpcs", "random"]
+    first, second = found.series
+    assert against(first, second).mean == pytest.approx(float((first.accuracy - second.accuracy).mean()))
+    assert (best_of(found) is not None) == (against(first, second).is_above or against(second, first).is_above)
+
+
+def test_a_cell_that_fails_costs_the_others_nothing_and_is_tried_again(tmp_path):
+    broken = make_cells(make_sweep_config({**TINY, "seeds": [0], "samplers": ["random"]}))
+    other = make_cells(
+        make_sweep_config(
+            {**TINY, "seeds": [0], "samplers": ["random"], "set": {**TINY["set"], "training.learning_rate": 1e38}}
+        )
+    )
+    store = CellStore(tmp_path)
+    failures = run_cells([*other, *broken], store)
+    assert list(failures) == [other[0].key]
+    assert "expected finite" in failures[other[0].key]
+    assert store.is_done(broken[0])
+    assert store.failure_of(other[0]) == failures[other[0].key]
+    assert list(run_cells(other, store)) == [other[0].key]
+
+
+def test_games_are_solved_once_and_before_anything_is_run(tmp_path, monkeypatch):
+    said = []
+
+    class Watcher(sweep.Silent):
+        def say(self, words):
+            said.append(words)
+
+    values = {**TINY, "samplers": ["fedpcs", "random", "delta"], "set": {**TINY["set"], "privacy.mode": "paper"}}
+    solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), Watcher())
+    assert len(said) == 2  # budget-aware, budget-blind
+
+    def unsolved(*_):
+        raise NotConverged("no equilibrium", None)
+
+    monkeypatch.setattr("fedpcs.experiments.schedule_store.make_schedule", unsolved)
+    with pytest.raises(NotConverged):
+        run_cells(make_cells(make_sweep_config(values)), CellStore(tmp_path / "new"))
+    assert not (tmp_path / "new" / "cells").exists()
+
+
+def test_the_estimate_is_of_the_order_of_what_it_takes(whole):
+    cells, _ = whole
+    seconds = estimate(cells, None)
+    assert set(seconds) == {cell.key for cell in cells}
+    assert all(0.1 < value < 60.0 for value in seconds.values())
+    longer = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "rounds": 3000}}))
+    assert estimate(longer[:1], None)[longer[0].key] > 2.0 * seconds[cells[0].key]
+
+
+def start_compare(folder, *more):
+    arguments = ["--samplers", "fedpcs,random", "--seeds", "0,1", "--out", str(folder), "--jobs", "2", *more]
+    sets = [part for key, value in TINY["set"].items() for part in ("--set", f"{key}={value}")]
+    command = [sys.executable, "-c", "from fedpcs.cli import main; main()", "compare", *arguments, *sets]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def table_of(folder):
+    with (folder / "cells.csv").open(newline="") as stream:
+        return [{key: value for key, value in row.items() if key != "seconds"} for row in csv.DictReader(stream)]
+
+
+@pytest.mark.slow
+def test_a_sweep_killed_at_random_and_started_again_gives_the_same_table(tmp_path):
+    more = ("--set", "rounds=40")
+    done = start_compare(tmp_path / "whole", *more)
+    _, err = done.communicate(timeout=300)
+    assert done.returncode == 0, err
+    for number, wait in enumerate((4.0, 7.0, 9.0, 12.0)):
+        folder = tmp_path / f"killed{number}"
+        victim = start_compare(folder, *more)
+        time.sleep(wait)
+        victim.send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
+        victim.communicate(timeout=120)
+        again = start_compare(folder, *more)
+        _, err = again.communicate(timeout=300)
+        assert again.returncode == 0, err
+        assert table_of(folder) == table_of(tmp_path / "whole")
+
+
+def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
+    cells, store = whole
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
+    report = compare.write_sweep(tmp_path)
+    text = report.read_text()
+    assert "fedpcs" in text
+    assert len(table_of(tmp_path)) == len(cells)
+    compare.print_sweep(report, as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert [float(row["accuracy"]) for row in printed["cells"]] == accuracies(cells, store)
+    assert os.fspath(report) == printed["report"]

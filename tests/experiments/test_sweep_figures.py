@@ -1,0 +1,258 @@
+"""Figures of a sweep: what they draw is what they were given, and no label covers another, wide or narrow."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from pages import SAMPLERS
+
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments import figure_style as style
+from fedpcs.experiments.dark_figures import as_dark
+from fedpcs.experiments.run_figures_page import NothingToDraw, as_svg, picture_of
+from fedpcs.experiments.sweep_figures import bars_figure, curves_figure, tradeoff_figure
+from fedpcs.experiments.sweep_labels import place
+from fedpcs.experiments.sweep_pens import pens
+from fedpcs.experiments.sweep_points import Bar, Curve, TradeOff
+
+ROUNDS = np.arange(1.0, 42.0, 2.0)
+NAN = math.nan
+
+
+def curve(label: str, end: float, std: float = 0.01) -> Curve:
+    return Curve(label, ROUNDS, end * (1.0 - np.exp(-ROUNDS / 9.0)), np.full(ROUNDS.size, std))
+
+
+def nine_curves() -> list[Curve]:
+    """Nine that end within a point of one another: the worst case for labels at their ends."""
+    return [curve(name, 0.85 - 0.001 * k) for k, name in enumerate(SAMPLERS)]
+
+
+def nine_points(*rules: str) -> list[TradeOff]:
+    costs = [3.1, 28.0, 9.0, 8.6, 8.9, 30.0, 33.0, 9.4, 8.1]
+    return [
+        TradeOff(name, rule, costs[k] * (1.0 + 0.1 * j), 100.0 * (k + 1), 0.86 - 0.002 * k - 0.01 * j, 0.008)
+        for k, name in enumerate(SAMPLERS)
+        for j, rule in enumerate(rules)
+    ]
+
+
+def boxes(figure: Figure) -> tuple[dict[str, Bbox], Bbox, Bbox]:
+    """Draw a figure, and return where its panel's words are, its panel, and itself, in pixels."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (axes,) = figure.axes
+    words = {text.get_text(): Text.get_window_extent(text, canvas.get_renderer()) for text in axes.texts}
+    return words, axes.get_window_extent(), figure.bbox
+
+
+def narrow(figure: Figure) -> Figure:
+    picture_of(figure)
+    return figure
+
+
+def overlapping(words: dict[str, Bbox]) -> list[tuple[str, str]]:
+    return [(a, b) for a, b in itertools.combinations(words, 2) if words[a].overlaps(words[b])]
+
+
+def is_within(inner: Bbox, outer: Bbox) -> bool:
+    return bool(
+        inner.x0 >= outer.x0 - 0.5
+        and inner.x1 <= outer.x1 + 0.5
+        and inner.y0 >= outer.y0 - 0.5
+        and inner.y1 <= outer.y1 + 0.5
+    )
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_labels_of_curves_keep_apart_in_order_and_on_the_page(is_narrow: bool) -> None:
+    figure = curves_figure(nine_curves(), "accuracy", "Nine samplers end within a point of one another", "A note.")
+    words, panel, page = boxes(narrow(figure) if is_narrow else figure)
+    assert len(words) == 9
+    assert overlapping(words) == []
+    assert all(is_within(box, page) and box.x0 > panel.x1 for box in words.values())
+    from_the_top = sorted(words, key=lambda name: -words[name].y0)
+    assert [name.rpartition(" ")[2] for name in from_the_top] == list(SAMPLERS)
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+@pytest.mark.parametrize("against", ["epsilon", "paid"])
+def test_labels_of_points_keep_apart_and_inside(against: str, is_narrow: bool) -> None:
+    figure = tradeoff_figure(nine_points("hajek", "precision", "paper"), against, "A finding", "A note.")  # type: ignore[arg-type]
+    words, panel, _ = boxes(narrow(figure) if is_narrow else figure)
+    assert set(words) == set(SAMPLERS)
+    assert overlapping(words) == []
+    assert all(is_within(box, panel) for box in words.values())
+
+
+def test_labels_keep_apart_even_where_all_points_are_one() -> None:
+    points = [TradeOff(name, "hajek", 1.0, 1.0, 0.5, NAN) for name in SAMPLERS]
+    words, panel, _ = boxes(narrow(tradeoff_figure(points, "epsilon", "A finding")))
+    assert overlapping(words) == []
+    assert all(is_within(box, panel) for box in words.values())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.floats(0.0, 300.0), st.floats(0.0, 200.0)), min_size=1, max_size=9))
+def test_places_are_clear_inside_and_always_the_same(anchors: list[tuple[float, float]]) -> None:
+    points, frame = np.array(anchors), np.array([0.0, 0.0, 300.0, 200.0])
+    sizes = np.tile([40.0, 10.0], (len(anchors), 1))
+    bar = np.array([1.0, 30.0])
+    solid, thin = np.hstack((points - 4.0, points + 4.0)), np.hstack((points - bar, points + bar))
+    found = place(points, sizes, frame, solid=solid, thin=thin)
+    assert np.array_equal(found, place(points, sizes, frame, solid=solid, thin=thin))
+    placed = np.hstack((found - 0.5 * sizes, found + 0.5 * sizes))
+    assert np.all(placed[:, :2] >= -1e-9)
+    assert np.all(placed[:, 2:] <= frame[2:] + 1e-9)
+    for one, other in itertools.combinations(placed, 2):
+        assert np.any(np.minimum(one[2:], other[2:]) - np.maximum(one[:2], other[:2]) <= 1e-9)
+
+
+def test_a_label_stands_off_a_marker_and_rather_crosses_a_thin_line_than_goes_far() -> None:
+    frame, size = np.array([0.0, 0.0, 200.0, 100.0]), np.array([[40.0, 10.0]])
+    point, box, none = np.array([[100.0, 50.0]]), np.array([[110.0, 0.0, 113.0, 100.0]]), np.empty((0, 4))
+    assert place(point, size, frame, solid=none, thin=none)[0, 0] > 100.0  # right of it, where nothing is
+    assert place(point, size, frame, solid=box, thin=none)[0, 0] < 100.0
+    hemmed_in = np.array([[x, 0.0, x + 3.0, 100.0] for x in (70.0, 110.0)])
+    near = place(point, size, frame, solid=none, thin=hemmed_in)
+    assert np.hypot(*(near - point)[0]) < 40.0
+
+
+def test_curves_are_the_means_and_bands_one_standard_deviation() -> None:
+    (axes,) = curves_figure([curve("fedpcs", 0.8, 0.05)], "accuracy", "A finding").axes
+    (line,) = axes.lines
+    assert np.array_equal(line.get_xydata(), np.column_stack((ROUNDS, curve("fedpcs", 0.8).mean)))
+    band = axes.collections[0].get_paths()[0].vertices
+    at_first = band[band[:, 0] == ROUNDS[0], 1]
+    assert (at_first.min(), at_first.max()) == pytest.approx((line.get_ydata()[0] - 0.05, line.get_ydata()[0] + 0.05))
+    assert axes.get_ylim()[0] < band[:, 1].min() < band[:, 1].max() < axes.get_ylim()[1]
+
+
+def test_rounds_not_evaluated_are_not_drawn_and_one_seed_has_no_band() -> None:
+    mean = np.where(ROUNDS % 4 == 1, 0.5, NAN)
+    (axes,) = curves_figure([Curve("fedpcs", ROUNDS, mean, np.full(ROUNDS.size, NAN))], "loss", "A finding").axes
+    assert np.array_equal(axes.lines[0].get_xdata(), ROUNDS[ROUNDS % 4 == 1])
+    assert np.isfinite(axes.lines[0].get_ydata()).all()
+
+
+def test_nine_samplers_have_nine_looks_and_fedpcs_the_strong_one() -> None:
+    found = pens(SAMPLERS)
+    assert len({(pen.colour, pen.stroke) for pen in found.values()}) == 9
+    assert len({(pen.colour, pen.is_hollow) for pen in found.values()}) == 9
+    assert found["fedpcs"].colour == style.BLUE
+    assert all(found["fedpcs"].width > pen.width for name, pen in found.items() if name != "fedpcs")
+    assert [name for name, pen in found.items() if pen.colour == style.BLUE] == ["fedpcs"]
+
+
+def test_a_sampler_looks_the_same_whoever_stands_beside_it() -> None:
+    assert pens(["delta"])["delta"] == pens(["oort", "other", "delta"])["delta"]
+    strangers = pens([f"stranger {k}" for k in range(13)])
+    assert len({(pen.colour, pen.stroke) for pen in strangers.values()}) == 13
+
+
+def test_names_are_cut_only_where_they_still_differ() -> None:
+    (pen,) = pens(["a sampler that has a rather long name"]).values()
+    assert pen.name == "a sampler that has a ra…"
+    alike = [f"a sampler that has a rather long name {k}" for k in range(2)]
+    assert [pen.name for pen in pens(alike).values()] == alike
+
+
+@pytest.mark.parametrize(("most", "scale"), [(10.0, "linear"), (10.1, "log")])
+def test_costs_are_on_a_log_scale_where_their_range_exceeds_ten(most: float, scale: str) -> None:
+    points = [TradeOff("a", "r", 1.0, 1.0, 0.5, 0.1), TradeOff("b", "r", most, 1.0, 0.6, 0.1)]
+    assert tradeoff_figure(points, "epsilon", "A finding").axes[0].get_xscale() == scale
+
+
+def test_rules_have_shapes_and_a_key() -> None:
+    (axes,) = tradeoff_figure(nine_points("hajek", "precision"), "epsilon", "A finding").axes
+    assert axes.get_title(loc="left").replace("\N{NO-BREAK SPACE}", " ") == "● hajek   ■ precision"
+    drawn = [bar.lines[0] for bar in axes.containers]
+    assert {line.get_marker() for line in drawn} == {"o", "s"}
+    assert [float(line.get_ydata()[0]) for line in drawn] == [point.accuracy_mean for point in nine_points("a", "b")]
+
+
+def test_what_has_no_finite_cost_is_named_and_not_drawn() -> None:
+    points = [TradeOff("open", "r", math.inf, 1.0, 0.9, 0.1), TradeOff("b", "r", 2.0, 1.0, 0.6, 0.1)]
+    figure = tradeoff_figure(points, "epsilon", "A finding", "A note.")
+    note = figure.get_supxlabel().replace("\n", " ")
+    assert note == "A note. Not drawn, having no finite cost or accuracy: open (r)."
+    assert len(figure.axes[0].containers) == 1
+
+
+def test_bars_show_mean_and_interval_and_zero() -> None:
+    bars = [Bar("gain", 0.02, 0.01, 0.03), Bar("unclear", 0.0, -0.01, 0.01), Bar("one seed", 0.01, NAN, NAN)]
+    figure = bars_figure([*bars, Bar("loss", -0.02, -0.03, -0.01)], "A finding")
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == [
+        "+2.00 [+1.00, +3.00]",
+        "+0.00 [−1.00, +1.00]",
+        "+1.00",
+        "−2.00 [−3.00, −1.00]",
+    ]
+    intervals = [tuple(line.get_xdata()) for line in axes.lines if line.get_linewidth() == 2.4]
+    assert np.allclose(intervals, [(1.0, 3.0), (-1.0, 1.0), (-3.0, -1.0)])
+    zero = axes.lines[-1]
+    assert list(zero.get_xdata()) == [0.0, 0.0]
+    colours = [text.get_color() for text in axes.texts]
+    assert colours[0] == style.BLUE
+    assert colours[1] == colours[2] == style.INK
+    assert colours[3] not in (style.BLUE, style.INK)
+
+
+def test_long_names_of_bars_stay_on_the_page() -> None:
+    bars = [Bar(f"without the {k}th precision-weighted aggregation rule", 0.01 * k, 0.0, 0.02 * k) for k in range(1, 7)]
+    figure = narrow(bars_figure(bars, "A finding"))
+    words, _, page = boxes(figure)
+    names = {label.get_text(): label.get_window_extent() for label in figure.axes[0].get_yticklabels()}
+    assert len(names) == 6
+    assert overlapping(names) == []
+    assert all(is_within(box, page) for box in (*names.values(), *words.values()))
+
+
+def test_nothing_measured_is_nothing_to_draw() -> None:
+    empty = np.full(ROUNDS.size, NAN)
+    for draw in (
+        lambda: curves_figure([], "accuracy", "A finding"),
+        lambda: curves_figure([Curve("a", ROUNDS, empty, empty)], "loss", "A finding"),
+        lambda: tradeoff_figure([TradeOff("a", "r", math.inf, 0.0, 0.5, 0.1)], "epsilon", "A finding"),
+        lambda: bars_figure([Bar("a", NAN, NAN, NAN)], "A finding"),
+    ):
+        with pytest.raises(NothingToDraw):
+            draw()
+
+
+def test_a_curve_of_unequal_lengths_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'fedpcs' needs a mean and a std for each of its rounds"):
+        Curve("fedpcs", ROUNDS, ROUNDS[1:], ROUNDS)
+
+
+def test_names_are_not_read_as_mathematics() -> None:
+    points = [TradeOff("$a_1$", "$r$", 1.0, 1.0, 0.5, 0.1), TradeOff("b", "$s$", 2.0, 1.0, 0.6, 0.1)]
+    for figure in (
+        tradeoff_figure(points, "epsilon", "A finding"),
+        curves_figure([curve("$x", 0.5), curve("y$", 0.6)], "loss", "A finding"),
+        bars_figure([Bar("$x^$", 1.0, 0.0, 2.0)], "A finding"),
+    ):
+        as_svg(figure)
+
+
+def test_figures_of_sweeps_can_be_turned_dark_and_are_the_same_bytes_twice() -> None:
+    def figures() -> list[Figure]:
+        return [
+            curves_figure(nine_curves(), "accuracy", "A finding"),
+            tradeoff_figure(nine_points("hajek", "precision"), "epsilon", "A finding"),
+            bars_figure([Bar("a", 0.1, 0.0, 0.2), Bar("b", -0.1, -0.2, -0.01)], "A finding"),
+        ]
+
+    for first, second in zip(map(as_svg, figures()), map(as_svg, figures()), strict=True):
+        assert first == second
+        assert as_dark(first) != first
