@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from fedpcs.experiments.dark_figures import GROUND
 from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.files import disk_errors, write_whole
 from fedpcs.experiments.page_figures import Drawn, draw_all
+from fedpcs.experiments.templates import template
 
 REPORT = "report.html"
 FIGURES = "figures"
@@ -49,12 +48,4 @@ def render(page: Page) -> str:
 
 
 def _rendered(page: Page, figures: Sequence[Drawn]) -> str:
-    environment = Environment(
-        loader=PackageLoader("fedpcs.experiments", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    template = environment.get_template("page.html.j2")
-    return template.render(page=page, figures=figures, signs=_SIGNS, ground=GROUND)
+    return template("page.html.j2").render(page=page, figures=figures, signs=_SIGNS, ground=GROUND)

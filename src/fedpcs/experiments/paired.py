@@ -58,13 +58,17 @@ def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
     return float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else None
 
 
-def paired_difference(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> PairedDifference:
+def paired_difference(
+    a: ArrayLike, b: ArrayLike, confidence: float = 0.95, *, resolution: float = 0.0
+) -> PairedDifference:
     """Return the mean of a − b and its t-interval: mean ± t(n − 1) · s/√n.
 
     Args:
         a: One number per seed.
         b: The other arm's numbers, for the same seeds in the same order.
         confidence: How often such intervals cover the mean, strictly between 0 and 1.
+        resolution: Least deviation that is believed: accuracies are counted in whole test records, and seeds that agree
+            by chance do not make a sure thing.
 
     Raises:
         InvalidInput: A value is not a finite number, the lengths differ, or confidence is out of range.
@@ -82,7 +86,7 @@ def paired_difference(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> P
     mean, std = mean_and_std(first - second)
     if std is None:
         return PairedDifference(mean, -math.inf, math.inf, 1)
-    reach = float(stats.t.ppf(0.5 + 0.5 * level, first.size - 1)) * std / math.sqrt(first.size)
+    reach = float(stats.t.ppf(0.5 + 0.5 * level, first.size - 1)) * max(std, resolution) / math.sqrt(first.size)
     return PairedDifference(mean, mean - reach, mean + reach, int(first.size))
 
 

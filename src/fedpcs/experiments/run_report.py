@@ -10,8 +10,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from fedpcs.experiments.figure_style import percent
 from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.run_figures import draw_all
@@ -21,6 +19,7 @@ from fedpcs.experiments.run_report_finding import headline
 from fedpcs.experiments.run_report_promise import caveats, promise
 from fedpcs.experiments.run_report_tables import make_tables
 from fedpcs.experiments.run_store import RunStore
+from fedpcs.experiments.templates import template
 
 
 def write_report(store: RunStore) -> Path:
@@ -39,15 +38,7 @@ def write_report(store: RunStore) -> Path:
 
 def render(run: RunFiles) -> str:
     """Return the page."""
-    environment = Environment(
-        loader=PackageLoader("fedpcs.experiments", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    page = environment.get_template("run_report.html.j2")
-    return page.render(
+    return template("run_report.html.j2").render(
         name=run.config.name,
         facts=_facts(run),
         headline=headline(run),

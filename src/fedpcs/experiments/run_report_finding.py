@@ -9,13 +9,10 @@ it does not show is not claimed.
 
 from __future__ import annotations
 
-import math
-import statistics
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy.stats import t as student
-
+from fedpcs.experiments.paired import paired_difference
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
 from fedpcs.experiments.run_table import mean_and_spread
 
@@ -78,13 +75,13 @@ def compare_all(run: RunFiles) -> list[Comparison]:
 
 def _compared(sampler: SamplerFiles, reference: SamplerFiles, resolution: float, confidence: float) -> Comparison:
     pairs = zip(sampler.arms, reference.arms, strict=True)
-    gaps = [a.result["accuracy"] - b.result["accuracy"] for a, b in pairs if a.result and b.result]
-    num = len(gaps)
-    half_width = None
-    if num > 1:
-        deviation = max(statistics.stdev(gaps), resolution)
-        half_width = float(student.ppf(0.5 + 0.5 * confidence, num - 1)) * deviation / math.sqrt(num)
-    return Comparison(sampler.name, reference.name, num, statistics.fmean(gaps) if gaps else None, half_width)
+    both = [(a.result["accuracy"], b.result["accuracy"]) for a, b in pairs if a.result and b.result]
+    if not both:
+        return Comparison(sampler.name, reference.name, 0, None, None)
+    ours, theirs = zip(*both, strict=True)
+    found = paired_difference(ours, theirs, confidence, resolution=resolution)
+    half_width = found.high - found.mean if found.num_pairs > 1 else None
+    return Comparison(sampler.name, reference.name, found.num_pairs, found.mean, half_width)
 
 
 def headline(run: RunFiles) -> str:

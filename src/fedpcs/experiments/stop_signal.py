@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ def stop_signal() -> Iterator[threading.Event]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
+        os.write(2, b"stopping as soon as everything is safe; once more to stop at once\n")  # print may be under way
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

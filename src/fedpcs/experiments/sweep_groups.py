@@ -80,6 +80,7 @@ class Group:
         return next((one for one in self.series if one.sampler == sampler), None)
 
 
+_DOUBT = 0.05
 _SHORT = {"sampling.sampling_ratio": "τ", "data.partition": "split", "sampling.rule": "rule", "game.behaviour": ""}
 
 
@@ -91,25 +92,33 @@ def group(done: Sequence[Done]) -> list[Group]:
     return [_group(cells) for cells in groups.values()]
 
 
-def against(one: Series, other: Series) -> PairedDifference:
-    """Return accuracy of one minus that of another, over the seeds both have.
+def against(one: Series, other: Series, num_comparisons: int = 1) -> PairedDifference:
+    """Return accuracy of one minus that of another, over the seeds both have, with its 95 % interval.
+
+    Args:
+        one: A sampler's cells.
+        other: Another's, at the same place.
+        num_comparisons: So many intervals hold together with 95 % confidence, each being widened (Bonferroni).
 
     Raises:
         InvalidInput: They have no seed in common.
     """
     common = [seed for seed in one.seeds if seed in other.seeds]
     mine, theirs = ([float(series.accuracy[series.seeds.index(seed)]) for seed in common] for series in (one, other))
-    return paired_difference(mine, theirs)
+    resolution = 1.0 / one.done[0].result["num_test"]
+    return paired_difference(mine, theirs, 1.0 - _DOUBT / num_comparisons, resolution=resolution)
 
 
 def best_of(found: Group) -> Series | None:
-    """Return the sampler that is better than every other by the paired interval of each; None if none is."""
+    """Return the sampler that is better than every other by paired intervals that hold together; None if none is."""
     if len(found.series) < 2:
         return None
     best = max(found.series, key=lambda series: float(series.accuracy.mean()))
     rivals = [other for other in found.series if other is not best]
     return (
-        best if all(set(best.seeds) & set(other.seeds) and against(best, other).is_above for other in rivals) else None
+        best
+        if all(set(best.seeds) & set(other.seeds) and against(best, other, len(rivals)).is_above for other in rivals)
+        else None
     )
 
 

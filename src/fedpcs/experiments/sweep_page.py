@@ -23,8 +23,8 @@ from fedpcs.experiments.sweep_points import Bar, Curve
 REFERENCE = "fedpcs"
 _SPACE = "\N{NO-BREAK SPACE}"
 _MEANINGS = {
-    "accuracy": "on the test records after the last round, mean ± standard deviation over seeds; bold only where the "
-    "paired 95 % intervals put it above every other sampler",
+    "accuracy": "after the last round, on the test records, or on validation records where some are held out; mean ± "
+    "standard deviation over seeds; bold only where the paired 95 % intervals put it above every other sampler",
     "fedpcs minus it": "mean paired difference of accuracy in points, same seeds, with its 95 % t-interval",
     "ε": "spent by the least, the median and the greatest client among those ever drawn, mean over seeds, the greatest "
     "over all; rounded up",
@@ -58,7 +58,7 @@ def comparison_page(
         headline=headline(groups),
         facts=facts(done),
         warnings=(*_missing(missing, failures or {}), *mixed(done)),
-        tables=tuple(comparison_table(one) for one in groups),
+        tables=tuple(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
         drawings=tuple(drawing for one in groups for drawing in curve_drawings(one)),
         privacy=privacy_words(done),
         settings=settings_of(done),
@@ -76,6 +76,10 @@ def headline(groups: Sequence[Group]) -> str:
         return "No cell is done yet."
     clear = [(one, best_of(one)) for one in groups]
     won = [(one, best) for one, best in clear if best is not None]
+    if all(len(one.series) == 1 for one in groups):
+        top = max(groups, key=lambda one: float(one.series[0].accuracy.mean()))
+        where = f" with {top.words}" if top.words else ""
+        return f"Highest: {points(float(top.series[0].accuracy.mean()))}, {top.series[0].sampler}{where}."
     if len(groups) == 1:
         best = max(groups[0].series, key=lambda series: float(series.accuracy.mean()))
         words = f"{best.sampler} comes to {points(float(best.accuracy.mean()))}"
@@ -89,14 +93,14 @@ def headline(groups: Sequence[Group]) -> str:
     )
 
 
-def comparison_table(found: Group) -> Table:
+def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
     """Return the table of one group: a row for each sampler."""
     reference, best = found.of(REFERENCE), best_of(found)
     rows = tuple(_row(series, reference) for series in found.series)
     bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
     headings = ("sampler", "accuracy", "fedpcs minus it", "ε", "rewards", "exploitability", "reads in clear")
     title = found.words or "All samplers"
-    return Table(title[:1].upper() + title[1:], headings, rows, _MEANINGS, bold)
+    return Table(title[:1].upper() + title[1:], headings, rows, _MEANINGS if with_meanings else {}, bold)
 
 
 def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
@@ -173,7 +177,7 @@ def curve_drawings(found: Group) -> list[Drawing]:
     """Return the figures of one group: accuracy and loss over rounds."""
     place = f" ({found.words})" if found.words else ""
     best = max(found.series, key=lambda series: float(series.accuracy.mean()))
-    note = f"{found.words or 'all seeds'}; mean and one standard deviation over {len(best.seeds)} seeds."
+    note = f"{found.words or 'all seeds'}; mean and one standard deviation over {_count(len(best.seeds), 'seed')}."
 
     def drawing(quantity: Any, title: str) -> Drawing:
         return Drawing(
@@ -210,7 +214,12 @@ def facts(done: Sequence[Done]) -> str:
     seeds = len({one.cell.seed for one in done})
     models = ", ".join(dict.fromkeys(one.cell.config.training.model for one in done))
     span = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}–{rounds[-1]}"
-    return f"{config.data.name}; {config.data.num_clients:,} clients; model {models}; {span} rounds; {seeds} seeds"
+    clients = f"{config.data.num_clients:,} clients"
+    return f"{config.data.name}; {clients}; model {models}; {span} rounds; {_count(seeds, 'seed')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def mixed(done: Sequence[Done]) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "accuracy": accuracy,
         "loss": 2.0 - accuracy,
         "rounds": rounds,
+        "num_test": 10_000,
         "spent": {"rho": spread, "epsilon": spread, "num_clients": 10},
         "delta": 1e-5,
         "paid": paid,

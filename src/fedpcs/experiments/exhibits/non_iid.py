@@ -27,7 +27,10 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     groups = group(done)
     skewed = [one for one in groups if one.point["data.partition"] == "dirichlet"]
     pairs = [(one, even) for one in skewed if (even := _even(one, groups)) is not None]
-    costs = {one.words: [_cost(one, even, series) for series in one.series] for one, even in pairs}
+    costs = {
+        one.words: [_cost(series, other) for series in one.series if (other := even.of(series.sampler)) is not None]
+        for one, even in pairs
+    }
     return replace(
         comparison_page("non-iid", [one for one in done if one.cell.point["data.partition"] == "dirichlet"]),
         name=f"non-iid-{dataset}",
@@ -47,12 +50,9 @@ def _even(skewed: Group, groups: Sequence[Group]) -> Group | None:
     return next((one for one in groups if one.variant == skewed.variant and dict(one.point) == wanted), None)
 
 
-def _cost(skewed: Group, even: Group, series: Series) -> Bar:
-    other = even.of(series.sampler)
-    if other is None:
-        return Bar(series.sampler, float("nan"), float("nan"), float("nan"))
-    found = against(series, other)
-    return Bar(series.sampler, found.mean, found.low, found.high)
+def _cost(skewed: Series, even: Series) -> Bar:
+    found = against(skewed, even)
+    return Bar(skewed.sampler, found.mean, found.low, found.high)
 
 
 def _table(words: str, bars: Sequence[Bar]) -> Table:
@@ -63,7 +63,7 @@ def _table(words: str, bars: Sequence[Bar]) -> Table:
 def _drawing(words: str, bars: Sequence[Bar]) -> Drawing:
     def draw() -> Figure:
         least = max(bars, key=lambda bar: bar.mean)
-        title = f"Label skew costs {least.label} least, {abs(100 * least.mean):.1f} points"
+        title = f"Label skew changes {least.label} least: by {100 * least.mean:+.1f} points".replace("-", "−")
         return bars_figure(bars, title, f"{words}; accuracy under Dirichlet(0.5) minus IID, same seeds.")
 
     return Drawing(f"cost of skew {words}", draw)

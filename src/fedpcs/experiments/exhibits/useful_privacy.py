@@ -27,22 +27,33 @@ from fedpcs.sampling import make_sampler
 
 SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "oort", "clustered")
 RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
+NETWORK = "precision, tanh-cnn"
 _GOAL, _BEYOND, _MOST_EPSILON = 0.80, 0.84, 8.0
 
 
 def cells_of(profile: Profile) -> list[Cell]:
-    """Return every sampler under every rule it can be weighed by; the quick profile has fewer of both."""
+    """Return every sampler under every rule that can weigh it on fixed features, and the network made for noise.
+
+    The quick profile has fewer rules, and the network for two samplers only.
+    """
     rules = RULES if profile == "paper" else ("hajek", "precision")
-    values: dict[str, Any] = {
+    with_network = SAMPLERS if profile == "paper" else ("fedpcs", "random")
+    seeds = [0, 1, 2] if profile == "quick" else [0, 1, 2, 3, 4]
+    features = {
+        "name": "useful-privacy",
+        "base": "fashion-mnist-useful",
+        "seeds": seeds,
+        "set": {"evaluate_every": 5},
+        "variants": [{"label": rule, "set": {"sampling.rule": rule}, "samplers": _weighable(rule)} for rule in rules],
+    }
+    network = {
         "name": "useful-privacy",
         "base": "fashion-mnist-private",
-        "seeds": [0, 1, 2] if profile == "quick" else [0, 1, 2, 3, 4],
+        "seeds": seeds,
         "set": {"evaluate_every": 5},
-        "variants": [
-            *({"label": rule, "set": {"sampling.rule": rule}, "samplers": _weighable(rule)} for rule in rules),
-        ],
+        "variants": [{"label": NETWORK, "set": {"sampling.rule": "precision"}, "samplers": list(with_network)}],
     }
-    return make_cells(make_sweep_config(values))
+    return [*make_cells(make_sweep_config(features)), *make_cells(make_sweep_config(network))]
 
 
 def _weighable(rule: str) -> list[str]:
@@ -67,7 +78,9 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
     """Return the page of finished cells."""
     groups = group(done)
     best = _best(groups)
-    shrunk = ("3 seeds and two aggregation rules; the paper profile has 5 of each.",)
+    shrunk = (
+        "3 seeds, two aggregation rules, tanh-cnn for two samplers; the paper profile has 5, five, and all samplers.",
+    )
     return replace(
         comparison_page("useful-privacy", done),
         name="useful-privacy",

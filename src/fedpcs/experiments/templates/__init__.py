@@ -1,0 +1,17 @@
+"""Templates of pages, all rendered in one way: everything escaped, nothing undefined."""
+
+from __future__ import annotations
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+
+def template(name: str) -> Template:
+    """Return a template by its file's name."""
+    environment = Environment(
+        loader=PackageLoader("fedpcs.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
