@@ -286,7 +286,7 @@ def test_a_run_that_another_process_works_on_is_refused(unfinished, whole):
 @pytest.mark.parametrize("verb", ["run", "resume"])
 def test_of_two_processes_on_one_folder_one_works_and_one_refuses(commands, tmp_path, verb):
     config = tmp_path / "config.toml"
-    config.write_text(as_toml(tiny(rounds=40)))
+    config.write_text(as_toml(tiny(rounds=100)))
     command = ("run", config, "--out", tmp_path / "run")
     if verb == "resume":
         log = tmp_path / "run/arms/random-seed0/rounds.jsonl"

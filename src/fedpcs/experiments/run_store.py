@@ -198,7 +198,7 @@ def locked(folder: Path) -> Iterator[None]:
 def _lock(handle: int) -> bool:
     """Lock an open file; False if another process keeps it locked."""
     # A process killed while it starts another leaves the lock to that one, for the moment until it runs its program.
-    for wait in (0.0, 0.1, 0.4, 1.5):
+    for wait in (0.0, 0.05, 0.2, 0.5):
         time.sleep(wait)
         with contextlib.suppress(OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
