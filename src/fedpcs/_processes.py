@@ -9,7 +9,7 @@ import signal
 _PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(number: signal.Signals = signal.SIGKILL) -> None:
-    """Have the system send this process a signal when its parent ends, however it ends. Only Linux can."""
+def end_with_parent() -> None:
+    """Have the system kill this process when its parent ends, however it ends. Only Linux can."""
     if os.uname().sysname == "Linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -30,7 +30,7 @@ def work(connection: Connection, folder: str, config: str, data_dir: str | None,
         data_dir: Where data sets lie.
         games: Where solved games lie.
     """
-    end_with_parent(signal.SIGTERM)
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the sweep passes it on as SIGTERM
     torch.set_num_threads(1)
     try:
