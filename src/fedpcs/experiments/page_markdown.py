@@ -38,6 +38,8 @@ def as_markdown(page: Page, *, figures: str = "figures", level: int = 2) -> str:
     blocks += _section(f"{deeper} Figures", "\n\n".join(links))
     blocks += _section(f"{deeper} Privacy", _list(page.privacy))
     blocks += _section(f"{deeper} How to run it again", "\n\n".join(_commands(page)))
+    made = ", ".join(f"{_line(name)} {_line(value)}" for name, value in page.provenance.items())
+    blocks += _section(f"{deeper} Made with", made)
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
