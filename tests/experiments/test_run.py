@@ -283,3 +283,24 @@ def test_log_lines_hold_nothing_of_the_hour_or_the_machine(finished_run):
     lines = store.arm("random", 0).log.read_text().splitlines()
     for line in lines:
         assert not {"time", "seconds", "host", "pid"} & set(json.loads(line))
+
+
+@pytest.mark.parametrize("samplers", [["random", "fedpcs"], ["fedpcs", "random"]])
+def test_a_game_is_shared_by_those_who_play_it_whatever_their_order(tmp_path, samplers):
+    """Without noise random sampling plays no game, and FedPCS does, though told to believe in the same draw."""
+    config = tiny(
+        privacy={"mode": "none"}, sampling={"samplers": samplers, "rule": "default"}, game={"selection": "budget-aware"}
+    )
+    store = run.start_run(config, tmp_path / "run", draws_report=False)
+    standing = {arm["sampler"]: arm["game"]["standing"] for arm in store.result["arms"]}
+    assert standing == {"random": "not-played", "fedpcs": "converged"}
+
+
+def test_validation_records_are_never_called_test_records(tmp_path):
+    from fedpcs.experiments.run_report import write_report
+
+    store = run.start_run(tiny(data={"validation_share": 0.3}), tmp_path / "run", draws_report=False)
+    assert store.manifest["data"]["evaluated_on"] == "validation records"
+    page = write_report(store).read_text()
+    assert "test records the last model" not in page
+    assert "Share of validation records" in page

@@ -54,9 +54,10 @@ def test_without_a_source_it_is_the_default_preset():
         ("data.partition=best", "data.partition", "'best'", "'iid', 'dirichlet', 'shards' or 'quantity'"),
         ("data.alpha=nan", "data.alpha", "nan", "finite"),
         ("data.alpha=inf", "data.alpha", "inf", "finite"),
-        ("data.alpha=0", "data.alpha", "0", "greater than 0"),
+        ("data.alpha=0", "data.alpha", "0", "greater than or equal to"),
         ("data.alpha=[1]", "data.alpha", "[1]", "number"),
-        ("training.learning_rate=-1", "training.learning_rate", "-1", "greater than 0"),
+        ("training.learning_rate=-1", "training.learning_rate", "-1", "greater than or equal to"),
+        ("privacy.clip_norm=1e300", "privacy.clip_norm", "1e+300", "less than or equal to"),
         ("training.learning_rate=1e400", "training.learning_rate", "inf", "finite"),
         ("training.batch_size=-1", "training.batch_size", "-1", "0"),
         ("training.server_momentum=1", "training.server_momentum", "1", "less than 1"),
@@ -161,7 +162,7 @@ def test_overrides_are_read_as_toml_or_else_as_words():
     assert found.sampling.settings == {"aocs": {"design": "pivotal"}}
 
 
-positive = st.floats(1e-12, 1e12) | st.integers(1, 10**9)
+positive = st.floats(1e-9, 1e9) | st.integers(1, 10**9)
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 values = st.recursive(
     st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | words,
@@ -185,7 +186,7 @@ configurations = st.fixed_dictionaries(
         "game": st.fixed_dictionaries(
             {},
             optional={
-                "budget_unit": st.floats(1e-6, 1e6),
+                "budget_unit": st.floats(1e-6, 1e4),
                 "reward": st.floats(0.0, 50.0) | st.sampled_from(["per-round"]),
             },
         ),

@@ -78,16 +78,26 @@ def test_a_cell_that_fails_costs_the_others_nothing_and_is_tried_again(tmp_path)
     broken = make_cells(make_sweep_config({**TINY, "seeds": [0], "samplers": ["random"]}))
     other = make_cells(
         make_sweep_config(
-            {**TINY, "seeds": [0], "samplers": ["random"], "set": {**TINY["set"], "training.learning_rate": 1e38}}
+            {**TINY, "seeds": [0], "samplers": ["random"], "set": {**TINY["set"], "engine.device": "cuda"}}
         )
     )
     store = CellStore(tmp_path)
     failures = run_cells([*other, *broken], store)
     assert list(failures) == [other[0].key]
-    assert "expected finite" in failures[other[0].key]
+    assert "finds no such device" in failures[other[0].key]
     assert store.is_done(broken[0])
     assert store.failure_of(other[0]) == failures[other[0].key]
     assert list(run_cells(other, store)) == [other[0].key]
+
+
+def test_every_cell_keeps_its_own_reason(tmp_path):
+    first, second = make_cells(make_sweep_config({**TINY, "seeds": [0]}))
+    store = CellStore(tmp_path)
+    store.fail(first, "one reason")
+    store.fail(second, "another")
+    assert (store.failure_of(first), store.failure_of(second)) == ("one reason", "another")
+    store.forget_failure(first)
+    assert (store.failure_of(first), store.failure_of(second)) == ("", "another")
 
 
 def test_games_are_solved_once_and_before_anything_is_run(tmp_path, monkeypatch):

@@ -138,14 +138,14 @@ def revive_forkserver() -> None:
 
     In a real run it is the run's own, and nobody misses it.
     """
-    for _ in range(3):
+    for _ in range(100):
         try:
             probe = multiprocessing.get_context("forkserver").Process(target=int)
             probe.start()
             probe.join()
             return
-        except (EOFError, OSError):  # it was about to die when it was found alive
-            time.sleep(0.1)
+        except (EOFError, OSError):  # it is dying, which takes a while with all it has loaded
+            time.sleep(0.2)
     raise RuntimeError("the process that forks workers cannot be started")
 
 

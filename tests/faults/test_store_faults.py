@@ -6,9 +6,11 @@ import os
 import pickle
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -217,6 +219,49 @@ def test_a_damaged_ledger_is_exit_6(unfinished):
         resume_run(unfinished, Watcher())
 
 
+def test_a_lost_ledger_is_exit_6_and_no_fresh_start(unfinished):
+    """A new, empty ledger would report less than was spent."""
+    for path in arm_of(unfinished).folder.glob("ledger.sqlite*"):
+        path.unlink()
+    with pytest.raises(CorruptFile, match="charges of rounds that are done are missing"):
+        resume_run(unfinished, Watcher())
+    assert not arm_of(unfinished).ledger.exists()
+
+
+def test_a_ledger_that_lost_a_charge_is_exit_6(unfinished):
+    with closing(sqlite3.connect(arm_of(unfinished).ledger)) as ledger, ledger:
+        for name in [row[0] for row in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]:
+            ledger.execute(f"DROP TRIGGER {name}")
+        ledger.execute("DELETE FROM charges WHERE round_index = 0")
+    with pytest.raises(CorruptFile):
+        resume_run(unfinished, Watcher())
+
+
+def test_a_log_line_that_is_another_round_is_exit_6(unfinished):
+    log = arm_of(unfinished).log
+    lines = log.read_bytes().splitlines(keepends=True)
+    for wrong in (b'{"round": 99}\n', b"[]\n", b"{\n", lines[0]):
+        log.write_bytes(b"".join([lines[0], wrong, *lines[2:]]))
+        with pytest.raises(CorruptFile, match=r"line 2 (is not round 1|column 1)"):
+            resume_run(unfinished, Watcher())
+
+
+@pytest.mark.parametrize("name", ["arms/random-seed0/result.json", "result.json"])
+@pytest.mark.parametrize("content", ["[]", "{}", "7", "null"])
+def test_json_of_another_kind_is_exit_6(whole, tmp_path, name, content):
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / name).write_text(content)
+    with pytest.raises(CorruptFile, match=r"holds no object|has no"):
+        print(RunStore(tmp_path / "run").result, arm_of(tmp_path / "run").result)
+
+
+def test_a_manifest_that_is_no_object_is_exit_6(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").write_text("[]")
+    with pytest.raises(CorruptFile, match="holds no object"):
+        resume_run(tmp_path / "run", Watcher())
+
+
 # --- F18 ---
 
 
@@ -256,6 +301,28 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_shown(unfinished, mo
         resume_run(unfinished, Watcher())
     assert shown in str(caught.value)
     assert before == sorted((path, path.read_bytes()) for path in unfinished.rglob("*.json*"))
+
+
+def test_changed_code_of_the_user_s_own_is_a_changed_run(tmp_path, monkeypatch):
+    module = tmp_path / "own_network.py"
+    module.write_text("from torch import nn\ndef net(shape, k): return nn.Sequential(nn.Flatten(), nn.Linear(64, k))\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = tiny(training={"model": "own_network:net"}, engine={"kind": "in-process"})
+    folder = tmp_path / "run"
+    start_run(config, folder, None, Watcher())
+    (folder / "result.json").unlink()
+    resume_run(folder, Watcher())
+    (folder / "result.json").unlink()
+    module.write_text(module.read_text() + "# another network\n")
+    with pytest.raises(InvalidInput, match=r"own_code\.own_network was"):
+        resume_run(folder, Watcher())
+
+
+def test_a_run_that_is_done_is_done_whatever_the_code(whole, monkeypatch):
+    monkeypatch.setattr(run_store, "code_digest", lambda: "0" * 64)
+    watcher = Watcher()
+    assert resume_run(whole, watcher).result is not None
+    assert any("done already" in words for words in watcher.said)
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -71,3 +71,8 @@ def test_a_step_goes_against_the_direction_and_is_rounded_once():
     found = step(parameters, direction, 3.0)
     assert found.tolist() == np.float32(np.array([1.0 - 3e-9, -2.0 - 1.5])).tolist()
     assert (parameters.tolist(), direction.tolist()) == ([1.0, -2.0], [1e-9, 0.5])
+
+
+def test_updates_of_different_lengths_are_refused():
+    with pytest.raises(InvalidInput, match="one shape"):
+        weighted_sum([np.ones(4, np.float32), np.ones(2, np.float32)], np.ones(2))

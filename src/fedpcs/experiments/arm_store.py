@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import disk_errors, read_json, write_json, write_whole
+from fedpcs.experiments.files import disk_errors, read_object, write_json, write_whole
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class ArmStore:
     def result(self) -> dict[str, Any] | None:
         """What the arm came to; None while it is not done."""
         path = self.folder / "result.json"
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return found
+        return read_object(path, "sampler", "seed", "accuracy", "spent", "game") if path.exists() else None
 
     def create(self) -> None:
         """Make the folder."""
@@ -74,6 +73,11 @@ class ArmStore:
             raise CorruptFile(
                 f"{self.log} has {len(whole)} rounds, the checkpoint {num_rounds}. Put back a copy, or start a new run."
             )
+        for index, line in enumerate(whole[:num_rounds]):
+            if _round_of(line) != index:
+                raise CorruptFile(
+                    f"{self.log}: line {index + 1} is not round {index}. Put back a copy, or start a new run."
+                )
         if len(lines) > num_rounds:
             write_whole(self.log, b"".join(whole[:num_rounds]))
 
@@ -96,3 +100,13 @@ class ArmStore:
     def finish(self, result: dict[str, Any]) -> None:
         """Write the result: the arm is done."""
         write_json(self.folder / "result.json", result)
+
+
+def _round_of(line: bytes) -> int | None:
+    """Return which round a line of a log is of; None if it is no such line."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    number = found.get("round") if isinstance(found, dict) else None
+    return number if isinstance(number, int) else None

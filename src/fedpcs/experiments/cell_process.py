@@ -17,7 +17,7 @@ from fedpcs.experiments import own_code
 from fedpcs.experiments.files import write_json
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import RunConfig
-from fedpcs.experiments.run_store import RunStore, is_by_this_code
+from fedpcs.experiments.run_store import RunStore, is_by_this_code, locked
 
 
 def work(connection: Connection, folder: str, config: str, data_dir: str | None, games: str) -> None:
@@ -51,7 +51,8 @@ def run_cell(folder: Path, config: RunConfig, data_dir: Path | None, games: Path
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     began = time.monotonic()
     if (folder / "manifest.json").exists() and not is_by_this_code(RunStore(folder)):
-        shutil.rmtree(folder)
+        with locked(folder):
+            shutil.rmtree(folder)
     if (folder / "manifest.json").exists():
         resume_run(folder, games=games, draws_report=False)
         return

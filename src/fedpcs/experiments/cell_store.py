@@ -61,14 +61,22 @@ class CellStore:
 
     def failure_of(self, cell: Cell) -> str:
         """Return why a cell could not be run; empty if it was not tried or was done."""
-        path = self.run_of(cell).folder.with_suffix(".failed")
+        path = self._failed(cell)
         return "" if self.is_done(cell) or not path.is_file() else path.read_text(encoding="utf-8").strip()
 
     def fail(self, cell: Cell, reason: str) -> None:
         """Write down why a cell could not be run. It is tried again the next time."""
-        path = self.run_of(cell).folder.with_suffix(".failed")
+        path = self._failed(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, f"{reason}\n".encode())
+
+    def forget_failure(self, cell: Cell) -> None:
+        """Take back what was written down, before a cell is tried again."""
+        self._failed(cell).unlink(missing_ok=True)
+
+    def _failed(self, cell: Cell) -> Path:
+        folder = self.run_of(cell).folder
+        return folder.with_name(f"{folder.name}.failed")
 
     def num_rounds_done(self, cell: Cell) -> int:
         """Return how many rounds of a cell are in its log."""

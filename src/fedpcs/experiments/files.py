@@ -57,6 +57,19 @@ def read_json(path: Path) -> Any:
         raise CorruptFile(f"{path}: cannot be read: {error}. Put back a copy, or start a new run.") from None
 
 
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a JSON file of ours that holds one object with at least these keys.
+
+    Raises:
+        CorruptFile: It is missing, damaged, or something else.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict) or (missing := [key for key in keys if key not in found]):
+        what = f"has no {missing[0]!r}" if isinstance(found, dict) else "holds no object"
+        raise CorruptFile(f"{path}: {what}. Put back a copy, or start a new run.")
+    return found
+
+
 def sync_folder(folder: Path) -> None:
     """Make a rename in `folder` last through a power cut."""
     handle = os.open(folder, os.O_RDONLY)

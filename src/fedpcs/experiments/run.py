@@ -23,7 +23,7 @@ from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.experiments.runner import Finished, Settings, run_arm
 from fedpcs.experiments.schedule import Schedule, is_played, selection_of
-from fedpcs.experiments.schedule_store import remembered_schedule, schedule_path
+from fedpcs.experiments.schedule_store import remembered_schedule, schedule_key, schedule_path
 from fedpcs.experiments.stop_signal import stop_signal
 from fedpcs.experiments.tensorboard_log import check_installed, tensorboard_log
 from fedpcs.experiments.try_out import try_out
@@ -74,7 +74,7 @@ class _Session:
         dataset: On what.
         watcher: Whom to tell.
         games: Folder of solved games.
-        schedules: The games solved so far, by how samplers treat budgets.
+        schedules: The games solved so far, by their keys.
     """
 
     store: RunStore
@@ -112,7 +112,7 @@ def start_run(
     try_out(config, dataset)
     check_free(folder)
     with locked(folder):
-        store = create_run(folder, config, make_manifest(config, _identity(dataset), data_dir, notes))
+        store = create_run(folder, config, make_manifest(config, _identity(config, dataset), data_dir, notes))
         return _carry_on(_Session(store, config, dataset, watcher, games or folder / "games"), device, draws_report)
 
 
@@ -133,10 +133,13 @@ def resume_run(
     store = open_run(folder)
     with locked(folder):
         config, before = store.config(), store.manifest
+        if store.result is not None:
+            watcher.say(f"{folder} is done already.")
+            return store
         data_dir = None if before.get("data_dir") is None else Path(before["data_dir"])
         device, notes = _device(config)
         dataset = load_for(config, data_dir)
-        check_same(store, make_manifest(config, _identity(dataset), data_dir, notes), force=force)
+        check_same(store, make_manifest(config, _identity(config, dataset), data_dir, notes), force=force)
         for note in notes:
             store.add_note(note)
         return _carry_on(_Session(store, config, dataset, watcher, games or folder / "games"), device, draws_report)
@@ -145,9 +148,6 @@ def resume_run(
 def _carry_on(session: _Session, device: str, draws_report: bool) -> RunStore:
     """Do what is not done yet: arms, then the report, then the result."""
     store, config, watcher = session.store, session.config, session.watcher
-    if store.result is not None:
-        watcher.say(f"{store.folder} is done already.")
-        return store
     with stop_signal() as stopping:
         for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
             if store.arm(arm.sampler, arm.seed).result is not None:
@@ -188,13 +188,14 @@ def _run_one(session: _Session, arm: Arm, device: str, wants_stop: Callable[[], 
 
 def _schedule(session: _Session, sampler: Sampler) -> Schedule:
     """Return the schedule of the game a sampler's clients play; it is solved once for all seeds."""
-    selection = selection_of(session.config, sampler)
-    if selection not in session.schedules:
+    key = schedule_key(session.config, sampler)
+    if key not in session.schedules:
         is_known = schedule_path(session.games, session.config, sampler).exists()
         if is_played(session.config, sampler) and not is_known:
+            selection = selection_of(session.config, sampler)
             session.watcher.say(f"solving the game clients play under {selection} sampling …")
-        session.schedules[selection] = remembered_schedule(session.games, session.config, sampler)
-    return session.schedules[selection]
+        session.schedules[key] = remembered_schedule(session.games, session.config, sampler)
+    return session.schedules[key]
 
 
 @contextmanager
@@ -265,12 +266,13 @@ def _device(config: RunConfig) -> tuple[str, list[str]]:
     )
 
 
-def _identity(dataset: Dataset) -> dict[str, Any]:
+def _identity(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
     return {
         "name": dataset.name,
         "checksum": dataset.checksum,
         "num_train": len(dataset.train_targets),
         "num_test": len(dataset.test_targets),
+        "evaluated_on": config.data.evaluated_on,
     }
 
 

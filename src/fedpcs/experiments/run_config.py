@@ -26,10 +26,15 @@ class DataConfig(BaseModel):
     name: str = "digits"
     num_clients: int = Field(50, ge=1, le=10_000_000)
     partition: Literal["iid", "dirichlet", "shards", "quantity"] = "dirichlet"
-    alpha: Number = Field(0.5, gt=0.0)
+    alpha: Number = Field(0.5, ge=1e-9, le=1_000_000_000)
     shards_per_client: int = Field(2, ge=1)
     features: Literal["pixels", "oriented-gradients"] = "pixels"
     validation_share: Number = Field(0.0, ge=0.0, lt=1.0)  # of the training records, evaluated on instead of the test
+
+    @property
+    def evaluated_on(self) -> str:
+        """What accuracies are measured on."""
+        return "validation records" if self.validation_share > 0.0 else "test records"
 
 
 class TrainingConfig(BaseModel):
@@ -37,10 +42,10 @@ class TrainingConfig(BaseModel):
 
     model_config = _STRICT
     model: str = "linear"
-    learning_rate: Number = Field(0.1, gt=0.0)
+    learning_rate: Number = Field(0.1, ge=1e-9, le=1_000_000_000)
     batch_size: int = Field(32, ge=0)  # 0: all records at once
     local_epochs: int = Field(1, ge=1)
-    server_rate: Number = Field(1.0, gt=0.0)
+    server_rate: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     server_momentum: Number = Field(0.0, ge=0.0, lt=1.0)
     averaging: Number = Field(0.0, ge=0.0, lt=1.0)
 
@@ -50,7 +55,7 @@ class PrivacyConfig(BaseModel):
 
     model_config = _STRICT
     mode: Literal["none", "paper", "client", "record"] = "record"
-    clip_norm: Number = Field(1.0, gt=0.0)
+    clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "fast"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
     limit_epsilon: Number | None = Field(None, gt=0.0)
@@ -65,9 +70,9 @@ class RunGameConfig(BaseModel):
     budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
     budget_unit: Number = Field(1.0, ge=1e-6, le=1_000_000)
     reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
-    reward_max: Number = Field(100.0, gt=0.0)
+    reward_max: Number = Field(100.0, gt=0.0, le=1_000_000_000_000)
     accuracy_priority: Number = Field(0.5, gt=0.0, lt=1.0)
-    accuracy_scale: Number = Field(10_000.0, gt=0.0)
+    accuracy_scale: Number = Field(10_000.0, gt=0.0, le=1_000_000_000_000)
     tolerance: Number = Field(1e-3, gt=0.0)
     population_seed: int = Field(0, ge=0)
     replan: Literal["never", "on-change"] = "never"
@@ -136,6 +141,12 @@ class RunConfig(BaseModel):
         low, high = self.game.budget_bounds
         if not 0.0 < low < high:
             raise ValueError(f"game.budget_bounds must be two numbers above 0 that rise, got {self.game.budget_bounds}")
+        least, most = low * self.game.budget_unit, high * self.game.budget_unit
+        if not (low >= 1e-9 and least >= 1e-9 and most <= 1e6):
+            raise ValueError(
+                "game.budget_bounds must be at least 1e-9, and times game.budget_unit lie in [1e-9, 1e6], got "
+                f"{self.game.budget_bounds} times {self.game.budget_unit}"
+            )
         self._check_rewards()
         if never := [one for one in self.presence if one.leaves is not None and one.leaves <= one.joins]:
             raise ValueError(f"presence of client {never[0].client} ends before it begins; leaves must be above joins")

@@ -14,18 +14,18 @@ from fedpcs.experiments.run_report_files import RunFiles, Track, mean_track
 
 
 def accuracy_figure(run: RunFiles) -> Figure:
-    """Draw accuracy on the test records over rounds, by sampler."""
+    """Draw accuracy on records nobody trained on over rounds, by sampler."""
     figure = _curves(run, "accuracy", lambda value: f"{100.0 * value:.1f}\N{NO-BREAK SPACE}%")
     axes = figure.axes[0]
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.6g}\N{NO-BREAK SPACE}%"))
-    axes.set_ylabel("accuracy on test records", color=style.INK)
+    axes.set_ylabel(f"accuracy on {run.config.data.evaluated_on}", color=style.INK)
     return figure
 
 
 def loss_figure(run: RunFiles) -> Figure:
-    """Draw cross-entropy on the test records over rounds, by sampler."""
+    """Draw cross-entropy on records nobody trained on over rounds, by sampler."""
     figure = _curves(run, "loss", style.amount)
-    figure.axes[0].set_ylabel("cross-entropy on test records", color=style.INK)
+    figure.axes[0].set_ylabel(f"cross-entropy on {run.config.data.evaluated_on}", color=style.INK)
     return figure
 
 

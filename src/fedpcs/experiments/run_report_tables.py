@@ -78,13 +78,14 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
     return (
         Column(
             "accuracy",
-            "Share of test records the last model labels rightly: mean ± standard deviation over finished seeds.",
+            f"Share of {run.config.data.evaluated_on} the last model labels rightly: mean ± standard deviation over "
+            "finished seeds.",
             lambda sampler: ended_at(sampler).replace(" ± ", _PLUS_MINUS) if sampler.done else _NOT_YET,
         ),
         *((compared,) if against else ()),
         Column(
             "loss",
-            "Cross-entropy of the last model on the test records, likewise.",
+            f"Cross-entropy of the last model on the {run.config.data.evaluated_on}, likewise.",
             lambda sampler: _mean(sampler, "loss", digits=3),
         ),
         Column(

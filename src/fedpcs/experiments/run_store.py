@@ -22,11 +22,12 @@ from typing import Any
 import fedpcs
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import read_json, write_json, write_whole
+from fedpcs.experiments.files import read_object, write_json, write_whole
+from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
 # What must be the same for a resumed run to equal one that never stopped.
-_MUST_MATCH = ("config", "data", "code", "fedpcs", "torch", "numpy", "numba", "scipy")
+_MUST_MATCH = ("config", "data", "code", "own_code", "fedpcs", "torch", "numpy", "numba", "scipy")
 # Words in the paths of source files that show numbers and do not make them.
 _ONLY_SHOW = ("cli.py", "figure", "report", "page", "progress", "table", "sweep", "compare", "exhibits")
 
@@ -46,14 +47,12 @@ class RunStore:
     def result(self) -> dict[str, Any] | None:
         """What the run came to; None while it is not done."""
         path = self.folder / "result.json"
-        found: dict[str, Any] | None = read_json(path) if path.exists() else None
-        return found
+        return read_object(path, "name", "arms", "is_exhausted") if path.exists() else None
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What the run was started with."""
-        found: dict[str, Any] = read_json(self.folder / "manifest.json")
-        return found
+        return read_object(self.folder / "manifest.json")
 
     def arm(self, sampler: str, seed: int) -> ArmStore:
         """Return the store of one sampler and seed."""
@@ -117,6 +116,7 @@ def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None
         "data": data,
         "data_dir": None if data_dir is None else str(data_dir.resolve()),
         "code": code_digest(),
+        "own_code": digests(config),
         "fedpcs": version("fedpcs"),
         "torch": version("torch"),
         "numpy": version("numpy"),
@@ -153,8 +153,9 @@ def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
 
 
 def is_by_this_code(store: RunStore) -> bool:
-    """Say whether a run was begun by the very code that is running now."""
-    return store.manifest.get("code") == code_digest()
+    """Say whether a run was begun by the very code that is running now, fedpcs's and the user's own."""
+    before = store.manifest
+    return before.get("code") == code_digest() and before.get("own_code") == digests(store.config())
 
 
 def code_digest() -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine, Score
-from fedpcs.errors import BudgetExhausted, DeviceLost, FedpcsError, Interrupted, QuorumNotReached
+from fedpcs.errors import BudgetExhausted, CorruptFile, DeviceLost, FedpcsError, Interrupted, QuorumNotReached
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.records import Spent, draw_record, round_record, spent_so_far
@@ -46,6 +46,8 @@ from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.privacy.events import Event
 from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
 from fedpcs.privacy.noise import NoiseSource, noise_source
+
+_LEDGER_LOST = "{path}: charges of rounds that are done are missing. Put back a copy of the ledger, or start a new run."
 
 
 @dataclass(frozen=True)
@@ -108,17 +110,22 @@ def run_arm(plan: ServerPlan, parameters: Values, engine: Engine, store: ArmStor
         QuorumNotReached: A round was drawn again too often. The model is as it was before it.
         DeviceLost: The same, because the device is gone.
         Interrupted: Somebody asked the run to stop. It can be resumed.
-        CorruptFile: No checkpoint is whole.
+        CorruptFile: No checkpoint is whole, or the ledger or the log lacks what a checkpoint knows of.
     """
     plan, state = _restored(plan, parameters, store, settings)
+    if state.next_round > 0 and not store.ledger.exists():
+        raise CorruptFile(_LEDGER_LOST.format(path=store.ledger))
     with one_thread(), PrivacyLedger.open(store.ledger) as ledger:
-        state = replace(state, spent=_spent(plan, ledger, 0, state.next_round))
+        charged = _spent(plan, ledger, 0, state.next_round)
+        if (charged < state.spent).any():  # a checkpoint is written after its charges: it can never know of more
+            raise CorruptFile(_LEDGER_LOST.format(path=store.ledger))
+        state = replace(state, spent=charged)
         while state.next_round < plan.num_rounds:
             began = time.monotonic()
             before, memory = state, _memory(settings)
             try:
                 plan, state, record = _one_round(plan, state, engine, ledger, settings)
-            except (Interrupted, KeyboardInterrupt, QuorumNotReached):
+            except (FedpcsError, KeyboardInterrupt):
                 if before.next_round % settings.checkpoint_every:
                     checkpoint.save(store.checkpoints, before, memory)
                 raise

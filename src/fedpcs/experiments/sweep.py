@@ -131,7 +131,7 @@ def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) ->
 
     ours, theirs = context.Pipe(duplex=False)
     folder = store.run_of(cell).folder
-    folder.with_suffix(".failed").unlink(missing_ok=True)
+    store.forget_failure(cell)
     where = None if data_dir is None else str(data_dir.resolve())
     arguments = (theirs, str(folder), cell.config.model_dump_json(), where, str(store.games))
     process = context.Process(target=cell_process.work, args=arguments, name="fedpcs-cell")

@@ -39,7 +39,7 @@ def curves_figure(curves: Sequence[Curve], quantity: Literal["accuracy", "loss"]
     style.round_axis(axes, 1 + int(max(curve.rounds[-1] for curve in shown)))
     if quantity == "accuracy":
         percent_ticks(axes)
-    words = {"accuracy": "accuracy on test records", "loss": "cross-entropy on test records"}
+    words = {"accuracy": "accuracy", "loss": "cross-entropy"}
     axes.set_ylabel(words[quantity], color=style.INK)
     label_line_ends(axes, [_end_label(curve, looks[curve.label]) for curve in shown])
     return figure

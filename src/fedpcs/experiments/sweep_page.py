@@ -177,7 +177,9 @@ def curve_drawings(found: Group) -> list[Drawing]:
     """Return the figures of one group: accuracy and loss over rounds."""
     place = f" ({found.words})" if found.words else ""
     best = max(found.series, key=lambda series: float(series.accuracy.mean()))
-    note = f"{found.words or 'all seeds'}; mean and one standard deviation over {_count(len(best.seeds), 'seed')}."
+    records = best.done[0].cell.config.data.evaluated_on
+    seeds = _count(len(best.seeds), "seed")
+    note = f"{found.words or 'all seeds'}; on {records}; mean and one standard deviation over {seeds}."
 
     def drawing(quantity: Any, title: str) -> Drawing:
         return Drawing(

@@ -62,7 +62,7 @@ def tradeoff_figure(
     spread = np.array([[-1.0], [1.0]]) * np.nan_to_num([point.accuracy_std for point in shown])
     style.span(axes, (spread + [point.accuracy_mean for point in shown]).ravel())
     percent_ticks(axes)
-    axes.set_ylabel("accuracy on test records, mean ± 1 std", color=style.INK)
+    axes.set_ylabel("accuracy, mean ± 1 std", color=style.INK)
     if len(rules) > 1:
         key = "   ".join(f"{shapes[rule][1]}\N{NO-BREAK SPACE}{rule}" for rule in rules)
         style.caption(axes, style.wrapped(key.replace("$", r"\$"), 58))

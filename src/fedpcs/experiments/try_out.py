@@ -24,7 +24,8 @@ def try_out(config: RunConfig, dataset: Dataset) -> None:
         InvalidInput: A sampler, its rule, the model or the partition cannot be had as configured.
     """
     _try_model(config, dataset)
-    dealt_out(config, dataset, config.seeds[0])
+    for seed in config.seeds:
+        dealt_out(config, dataset, seed)
     num_clients = config.data.num_clients
     cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients)
     rule = "own" if config.sampling.rule == "default" else config.sampling.rule

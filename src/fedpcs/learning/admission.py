@@ -170,10 +170,10 @@ def _is_denormal_storm(values: Values) -> bool:
 
 
 def _denormal_share(values: Values) -> float:
-    """Return how many of the numbers that are not zero are denormal: their exponent has no bits."""
+    """Return how many of the numbers are denormal: not zero, and their exponent has no bits."""
     num_nonzero = int(np.count_nonzero(values))
     num_normal = int(np.count_nonzero(values.view(np.int32) & _EXPONENT_BITS))
-    return (num_nonzero - num_normal) / max(num_nonzero, 1)
+    return (num_nonzero - num_normal) / values.size
 
 
 def _key_of(layout: Layout, index: int) -> str:

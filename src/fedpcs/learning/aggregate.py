@@ -33,6 +33,8 @@ def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
     """
     if len(updates) != len(weights) or not updates:
         raise InvalidInput(f"updates and weights must pair up, got {len(updates)} and {len(weights)}.")
+    if len({update.shape for update in updates}) > 1:
+        raise InvalidInput(f"updates must be of one shape, got {sorted({update.shape for update in updates})}.")
     total = np.zeros(updates[0].size)
     # In fours, the last of them filled up with nothing.
     num_missing = -len(updates) % 4
