@@ -189,6 +189,7 @@ def test_the_table_is_for_people(solved):
         assert words in done.stdout
 
 
+@pytest.mark.slow
 def test_caps_are_reported(tmp_path):
     (tmp_path / "game.toml").write_text("num_clients = 30\nlast_round = 4\nreward = 5\nbudget_cap = 60\n")
     done = fedpcs("solve", tmp_path / "game.toml", "--json", "--out", tmp_path / "found.npz")

@@ -251,6 +251,7 @@ def test_merging_types_keeps_means_and_is_skipped_for_few() -> None:
     assert merge_types(solved, 30_000)[0] is solved.game
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_clients_are_drawn_in_seconds(tmp_path: Path) -> None:
     began = time.perf_counter()
     game_figures.draw_all(big_game(100_000), None, tmp_path)

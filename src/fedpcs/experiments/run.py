@@ -148,6 +148,8 @@ def resume_run(
 def _carry_on(session: _Session, device: str, draws_report: bool) -> RunStore:
     """Do what is not done yet: arms, then the report, then the result."""
     store, config, watcher = session.store, session.config, session.watcher
+    if config.data.validation_share > 0.0:
+        watcher.say("accuracies are on validation records, for tuning; test records are not read")
     with stop_signal() as stopping:
         for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
             if store.arm(arm.sampler, arm.seed).result is not None:

@@ -34,8 +34,6 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         print(json.dumps({"folder": str(store.folder), **result}))
         return
     console = print_whole(_table(result["arms"]))
-    if store.config().data.validation_share > 0.0:
-        console.print("accuracy: on validation records, for tuning; the test records were not read", soft_wrap=True)
     console.print(
         "spent: least / median / greatest client; exploitability: what deviating gains", style="dim", soft_wrap=True
     )
