@@ -426,3 +426,42 @@ def test_data_list_knows_the_embedded_digits(monkeypatch, capsys):
     assert found["digits"]["num_train"] + found["digits"]["num_test"] == 1797
     code, out, _ = said_by(("data", "check", "digits", "--json"), monkeypatch, capsys)
     assert (code, json.loads(out)["num_classes"]) == (0, 10)
+
+
+def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
+    code, out, _ = said_by(("reproduce", "--json"), monkeypatch, capsys)
+    assert code == 0
+    assert {"accuracy-table", "useful-privacy", "welfare"} <= set(json.loads(out))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reproduce", "welfair"), "welfare"),
+        (("reproduce", "welfare", "--profile", "slow"), "quick or paper"),
+        (("reproduce", "curves", "--dataset", "mnist"), "fashion-mnist"),
+        (("reproduce", "useful-privacy", "--dataset", "cifar-10"), "fashion-mnist"),
+        (("compare", "--seeds", "0,a"), "--seeds"),
+        (("compare", "--samplers", "nobody"), "nobody"),
+        (("compare", "--grid", "rounds"), "KEY=VALUE"),
+        (("compare", "--set", "rounds=0"), "rounds"),
+        (("compare", "no-such.toml"), "no-such.toml"),
+        (("report", "no-such-folder"), "no-such-folder"),
+    ],
+)
+def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = said_by(arguments, monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert words in err.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_runs_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = said_by(("compare", "--seeds", "0", "--set", "rounds=2", "--plan", "--json"), monkeypatch, capsys)
+    plan = json.loads(out)
+    assert code == 0
+    assert (plan["num_cells"], plan["num_done"]) == (2, 0)
+    assert plan["estimated_seconds"] > 0.0
+    assert list(tmp_path.iterdir()) == []
