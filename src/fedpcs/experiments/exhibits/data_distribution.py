@@ -198,7 +198,7 @@ def _drawings(counts: Counts, name: str) -> tuple[Drawing, ...]:
     drawings = []
     for split, tables in counts.items():
         drawings.append(Drawing(f"{name}, {split}", _heat_map(tables[0], f"{name}, {split}, seed 0", most)))
-        words = f"{name}, {split}, seed 0: {few} of {num_clients} clients, as many as a cohort of τ = {_SHOWN_RATIO:g}"
+        words = f"{split}, seed 0: the first {few} of {num_clients} clients"
         if 1 < few < num_clients:
             drawings.append(Drawing(f"{name}, {split}, {few} clients", _heat_map(tables[0][:few], words, most)))
     return tuple(drawings)
