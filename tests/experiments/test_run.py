@@ -304,3 +304,24 @@ def test_validation_records_are_never_called_test_records(tmp_path):
     page = write_report(store).read_text()
     assert "test records the last model" not in page
     assert "Share of validation records" in page
+
+
+def test_a_run_of_an_older_version_is_shown_and_not_resumed_without_saying_why(tmp_path):
+    """As a run was written before features, validation and ablations came, and before one's own code was looked at."""
+    from fedpcs.experiments.run_report import write_report
+
+    folder = tmp_path / "run"
+    store = run.start_run(tiny(), folder, draws_report=False)
+    lines = (folder / "config.toml").read_text().splitlines()
+    newer = ("features", "validation_share", "selection")
+    (folder / "config.toml").write_text("\n".join(line for line in lines if not line.startswith(newer)) + "\n")
+    manifest = store.manifest
+    for table, name in (("data", "features"), ("data", "validation_share"), ("game", "selection")):
+        del manifest["config"][table][name]
+    del manifest["own_code"], manifest["data"]["evaluated_on"]
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "code": "an older one"}))
+    assert "test records" in write_report(store).read_text()
+    assert run.resume_run(folder).result is not None
+    (folder / "result.json").unlink()
+    with pytest.raises(InvalidInput, match="code was 'an older one'"):
+        run.resume_run(folder)

@@ -1,5 +1,7 @@
 """The accuracy table and what is made of its cells: W found as promised, verdicts that follow the numbers."""
 
+from dataclasses import replace
+
 import pytest
 from made_cells import made
 
@@ -156,3 +158,13 @@ def test_unknown_names_are_refused_with_the_known_ones():
         setting_of("mnist", "quick")
     wanted = "accuracy-table curves non-iid mean-field correlation welfare server-cost privacy-usage data-distribution"
     assert set(f"{wanted} useful-privacy".split()) <= set(EXHIBITS)
+
+
+def test_cells_of_different_code_or_data_are_said_to_be():
+    done = whole_table(0.1)
+    assert accuracy_table.page_of("fashion-mnist", "quick", done).warnings == ()
+    older = replace(done[0], manifest={**done[0].manifest, "code": "e" * 64})
+    (warning,) = accuracy_table.page_of("fashion-mnist", "quick", [older, *done[1:]]).warnings
+    assert "different versions of fedpcs's code" in warning
+    forced = replace(done[0], manifest={**done[0].manifest, "forced": [{"at": "noon"}]})
+    assert "by force" in str(accuracy_table.page_of("fashion-mnist", "quick", [forced, *done[1:]]).warnings)
