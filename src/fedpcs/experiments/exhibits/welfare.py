@@ -15,7 +15,6 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.comparison_figures import welfare_figure
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
@@ -260,7 +259,4 @@ def _drawings(outcomes: Sequence[Outcome]) -> tuple[Drawing, ...]:
     )
     caption = f"Welfare by round, mean of {len(outcomes)} populations"
     paths = {arm: np.mean([one.by_round[arm] for one in outcomes], axis=0) for arm in outcomes[0].by_round}
-    return (
-        Drawing("welfare by round", lambda: round_figure(paths, title, caption)),
-        Drawing("price of anarchy", lambda: shared.of_one_population(welfare_figure(outcomes[0].aware))),
-    )
+    return (Drawing("welfare by round", lambda: round_figure(paths, title, caption)),)
