@@ -5,9 +5,11 @@ ROOT/EXHIBIT-DATASET-PROFILE/report.html, figures/, records.csv   ROOT/cells/…
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 from fedpcs.experiments.cell_store import CellStore, Done
@@ -88,5 +90,7 @@ def _told(page: Page, missing: Sequence[Cell], seconds: float) -> Page:
     """Return the page with what is missing, and how long it took to make."""
     lost = {cell.key: cell for cell in missing}
     words = [f"{len(lost)} cells are missing, such as {next(iter(lost.values())).words}."] if lost else []
-    took = {**page.provenance, "this command took": duration(seconds)}
+    versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
+    made = {**versions, "python": platform.python_version(), "machine": platform.machine()}
+    took = {**made, **page.provenance, "this command took": duration(seconds)}
     return replace(page, warnings=(*page.warnings, *words), provenance=took)
