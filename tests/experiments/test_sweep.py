@@ -74,6 +74,7 @@ def test_groups_pair_seeds_and_name_a_winner_only_when_intervals_do(whole):
     assert (best_of(found) is not None) == (against(first, second).is_above or against(second, first).is_above)
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_costs_the_others_nothing_and_is_tried_again(tmp_path):
     broken = make_cells(make_sweep_config({**TINY, "seeds": [0], "samplers": ["random"]}))
     other = make_cells(

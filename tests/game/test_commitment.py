@@ -74,6 +74,7 @@ def test_nothing_simpler_or_nearby_is_cheaper_in_thirty_games(index):
     assert_leads(zoo()[index], num_constants=200, num_neighbours=60)
 
 
+@pytest.mark.slow
 def test_a_committed_path_is_lawful_and_repeatable():
     game = SMALL[0]
     plan = commit(game)
