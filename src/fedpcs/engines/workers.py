@@ -276,7 +276,7 @@ def _numbers(outcome: bytes | _Lost) -> Any:
 
 
 def _shared(*shape: int) -> torch.Tensor:
-    try:
+    try:  # torch has no types for share_memory_
         found: torch.Tensor = torch.zeros(shape).share_memory_()  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise _no_room(error) from error

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import TextColumn
 
+from fedpcs.experiments.progress_bar import ProgressBar
 from fedpcs.experiments.sweep_config import Cell
 
 
@@ -34,33 +34,14 @@ def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: i
     return f"{len(cells)} cells ({kinds}){kept}{left}"
 
 
-class SweepDisplay:
+class SweepDisplay(ProgressBar):
     """A bar over the seconds of work that a sweep was estimated at; without a terminal, a line for each tenth of it."""
 
     def __init__(self, cells: Sequence[Cell], seconds: Mapping[str, float]) -> None:
-        self._console = Console(stderr=True)
         self._seconds = {cell.key: seconds.get(cell.key, 1.0) for cell in cells}
         self._total = sum(self._seconds.values())
         self._began, self._before, self._told = time.monotonic(), -1.0, 0
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[news]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
-        self._bar: TaskID = self._progress.add_task("getting ready", total=self._total, news="")
-
-    def __enter__(self) -> SweepDisplay:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def say(self, words: str) -> None:
-        """Print a line above the bar."""
-        self._progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+        super().__init__(self._total, TextColumn("{task.fields[news]}"))
 
     def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
         """Show how far the sweep has come."""

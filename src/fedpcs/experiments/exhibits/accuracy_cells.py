@@ -23,7 +23,7 @@ TUNED, CALIBRATED = "W tuned for each sampler", "W calibrated on random"
 
 _VALIDATION_SHARE = 0.1
 _TUNING_SEEDS = (100,)
-# Of W, relative to the clipping bound of the preset.
+# Values of W that are tried.
 _TRIED = (0.3, 1.0, 3.0)
 _CALIBRATION_SEEDS = (0,)
 _CLOSE_ENOUGH = 0.01
@@ -177,8 +177,7 @@ def _round(bound: float) -> float:
 
 
 def _tuning_cells(setting: Setting, split: str, sampler: str) -> list[Cell]:
-    bounds = [_round(factor) for factor in _TRIED]
-    return _cells(setting, split, sampler, bounds, _TUNING_SEEDS, _VALIDATION_SHARE)
+    return _cells(setting, split, sampler, _TRIED, _TUNING_SEEDS, _VALIDATION_SHARE)
 
 
 def _cells(
