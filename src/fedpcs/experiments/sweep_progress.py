@@ -52,7 +52,7 @@ class SweepDisplay(ProgressBar):
         news = f"{len(done)}/{len(self._seconds)} cells, {self._left(worked)}"
         now = running[0][0].words if running else "done"
         self._progress.update(self._bar, completed=worked, description=now, news=news)
-        tenth = int(10.0 * worked / self._total)
+        tenth = int(10.0 * worked / self._total) if len(done) == len(self._seconds) else int(9.9 * worked / self._total)
         if not self._console.is_terminal and tenth > self._told:
             self._told = tenth
             self.say(news)

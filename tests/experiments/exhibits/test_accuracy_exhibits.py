@@ -7,14 +7,13 @@ from made_cells import made
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.exhibits import ablation, accuracy_table, curves, non_iid, useful_privacy
-from fedpcs.experiments.exhibits.accuracy_cells import (
-    CALIBRATED,
-    TUNED,
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, TUNED, UNMOVED, VARIANTS, setting_of, table_cells
+from fedpcs.experiments.exhibits.clip_bounds import (
+    Tuned,
     best_bound,
     bracketed,
     calibrate_bound,
-    setting_of,
-    table_cells,
+    target_of,
     tune_bounds,
 )
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS, printed_accuracy
@@ -36,57 +35,86 @@ def runner(score, asked):
     return run
 
 
-@pytest.mark.parametrize("start", [1.0, 16.0, 300.0])
+@pytest.mark.parametrize("start", [0.02, 1.0, 16.0, 300.0, 9000.0])
 def test_a_bound_is_found_from_either_side(start):
-    found = bracketed(falling, 0.7469, start)
-    assert abs(falling(found) - 0.7469) <= 0.011
-    assert found == float(f"{found:.2g}")
-
-
-def test_calibration_asks_random_alone_and_gives_everyone_the_same_bound():
     asked = []
-    bounds = calibrate_bound(QUICK, runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked))
+
+    def accuracies(bounds):
+        asked.extend(bounds)
+        return [falling(bound) for bound in bounds]
+
+    found = bracketed(accuracies, 0.7469, start)
+    assert abs(falling(found) - 0.7469) <= 0.01
+    assert found == float(f"{found:.2g}")
+    assert len(asked) == len(set(asked))
+
+
+def test_an_accuracy_that_is_never_reached_ends_the_search_with_the_nearest():
+    asked = []
+
+    def accuracies(bounds):
+        asked.extend(bounds)
+        return [0.5 / (1.0 + bound) for bound in bounds]
+
+    assert bracketed(accuracies, 0.7469, 4.0) == min(asked)
+    assert len(asked) < 20
+
+
+@pytest.mark.parametrize(("variant", "behaviour"), [(CALIBRATED, "rational"), (UNMOVED, "selfish")])
+def test_calibration_asks_random_alone_with_clients_as_in_the_variant(variant, behaviour):
+    asked = []
+    run = runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked)
+    assert abs(falling(calibrate_bound(QUICK, variant, 0.7469, run)) - 0.7469) <= 0.01
     assert {(cell.sampler, cell.config.data.partition) for cell in asked} == {("random", "iid")}
-    assert len(set(bounds.values())) == 1
-    assert len(bounds) == len(SAMPLERS) * len(SPLITS)
+    assert {cell.config.game.behaviour for cell in asked} == {behaviour}
+
+
+def test_the_target_is_the_papers_or_the_papers_share_of_what_is_reached():
+    assert target_of("fashion-mnist", Tuned(1.0, 0.85)) == pytest.approx(0.7469)
+    assert target_of("cifar-10", Tuned(1.0, 0.40)) == pytest.approx(0.40 * 56.31 / 62.21, abs=2e-4)
 
 
 def test_tuning_reads_validation_records_alone_and_picks_each_samplers_best():
     asked = []
-    liked = {"random": 0.3, "fedpcs": 3.0}
+    liked = {"random": 1.0, "fedpcs": 10.0}
 
     def score(cell):
-        return 0.8 - 0.01 * abs(float(cell.config.privacy.clip_norm) - liked.get(cell.sampler, 1.0))
+        return 0.8 - 0.01 * abs(float(cell.config.privacy.clip_norm) - liked.get(cell.sampler, 3.0))
 
-    bounds = tune_bounds(QUICK, runner(score, asked))
+    tuned = tune_bounds(QUICK, runner(score, asked), SAMPLERS)
     assert all(float(cell.config.data.validation_share) > 0.0 for cell in asked)
     assert not {cell.seed for cell in asked} & set(QUICK.seeds)
-    assert bounds[TUNED, "iid", "random"] == 0.3
-    assert bounds[TUNED, "dirichlet", "fedpcs"] == 3.0
-    assert bounds[TUNED, "iid", "delta"] == 1.0
+    assert tuned["random"] == Tuned(1.0, 0.8)
+    assert tuned["fedpcs"].bound == 10.0
+    assert tuned["delta"].bound == 3.0
 
 
 def test_of_equal_bounds_the_least_is_taken():
-    cells = table_cells(QUICK, {(TUNED, "iid", "random"): 3.0}) + table_cells(QUICK, {(TUNED, "iid", "random"): 1.0})
-    assert best_bound([made(cell, 0.5) for cell in cells]) == 1.0
+    cells = [cell for bound in (3.0, 1.0) for cell in table_cells(QUICK, {(TUNED, "random"): bound}, ["iid"])]
+    assert best_bound([made(cell, 0.5) for cell in cells]).bound == 1.0
 
 
 def whole_table(lead):
     """All cells of the quick table; FedPCS is `lead` above the others, in every seed alike."""
-    bounds = {(variant, split, name): 1.0 for variant in (TUNED,) for split in SPLITS for name in SAMPLERS}
-    bounds |= {(CALIBRATED, split, name): 20.0 for split in SPLITS for name in SAMPLERS}
-    cells = table_cells(QUICK, bounds)
+    bounds = {(variant, name): 1.0 if variant == TUNED else 20.0 for variant in VARIANTS for name in SAMPLERS}
     return [
         made(cell, 0.7 + 0.001 * cell.seed + (lead if cell.sampler == "fedpcs" else 0.0002 * len(cell.sampler)))
-        for cell in cells
+        for cell in table_cells(QUICK, bounds, SPLITS)
     ]
+
+
+def test_only_one_variant_has_selfish_clients_and_only_with_baselines():
+    played = {(one.cell.variant, one.cell.sampler): one.cell.config.game.behaviour for one in whole_table(0.1)}
+    selfish = {at for at, behaviour in played.items() if behaviour == "selfish"}
+    assert selfish == {(UNMOVED, name) for name in SAMPLERS if name != "fedpcs"}
+    assert set(played.values()) == {"selfish", "rational"}
 
 
 @pytest.mark.parametrize(("lead", "verdict"), [(0.1, "agrees"), (0.005, "in part"), (-0.1, "differs")])
 def test_the_verdict_follows_the_lead(lead, verdict):
     page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(lead))
     assert {finding.verdict for finding in page.findings} == {verdict}
-    assert len(page.tables) == 4
+    assert len(page.tables) == 6
     assert "84.43" in str(page.tables[0].rows)
     assert all((0, 1) not in table.bold for table in page.tables)  # random is the first row, and never the best
     best = SAMPLERS.index("fedpcs")

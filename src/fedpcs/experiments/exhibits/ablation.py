@@ -12,7 +12,8 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, Setting, calibrate_bound, setting_of
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, setting_of
+from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_figures import bars_figure
@@ -53,7 +54,8 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W where noise is felt, run every step, and return the page."""
     setting = setting_of(dataset, profile)
-    bound = next(iter(calibrate_bound(setting, run).values()))
+    target = target_of(dataset, tune_bounds(setting, run, ("random",))["random"])
+    bound = calibrate_bound(setting, CALIBRATED, target, run)
     return page_of(dataset, profile, run(cells_of(setting, bound)))
 
 

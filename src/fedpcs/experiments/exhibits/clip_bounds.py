@@ -1,0 +1,136 @@
+"""How the accuracy table comes by its clipping bound W: tuned on validation records, or calibrated on random sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, UNMOVED, Run, Setting, behaviour_of
+from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
+from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
+
+# Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
+_TRIED = (1.0, 3.0, 10.0)
+_TUNING_SEED, _CALIBRATION_SEED = 100, 0
+_VALIDATION_SHARE = 0.1
+_CLOSE_ENOUGH = 0.01
+_MOST_STEPS = 8
+# Where the search for W begins: a selfish client's noise is some thirty times that of a paid one.
+_START = {CALIBRATED: 60.0, UNMOVED: 4.0}
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best W of those tried, and the accuracy it came to on validation records."""
+
+    bound: float
+    accuracy: float
+
+
+def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, Tuned]:
+    """Return each sampler's best W on an IID split, by its accuracy on validation records; no test record is read."""
+    cells = {name: _cells(setting, name, _TRIED, _TUNING_SEED, _VALIDATION_SHARE) for name in samplers}
+    done = {one.cell.key: one for one in run([cell for some in cells.values() for cell in some])}
+    found = {}
+    for name, tried in cells.items():
+        results = [done[cell.key] for cell in tried if cell.key in done]
+        if not results:
+            raise InvalidInput(f"no tuning run of {name} came to its end; see why, and try again.")
+        found[name] = best_bound(results)
+    return found
+
+
+def best_bound(results: Sequence[Done]) -> Tuned:
+    """Return the W of the highest accuracy; of equals, the least: less noise."""
+    tried = [Tuned(float(one.cell.config.privacy.clip_norm), one.result["accuracy"]) for one in results]
+    return max(sorted(tried, key=lambda one: one.bound), key=lambda one: one.accuracy)
+
+
+def target_of(dataset: str, tuned: Tuned) -> float:
+    """Return the accuracy that random sampling is calibrated to.
+
+    The paper's own, if so short a training reaches it at all. Otherwise the same share of what it reaches, tuned, as
+    the paper's random sampling has of the paper's FedPCS.
+    """
+    random, fedpcs = (printed_accuracy(dataset, 0.2, "iid", name) for name in ("random", "fedpcs"))
+    if random is None or fedpcs is None:
+        raise InvalidInput(f"the paper prints no accuracy of random sampling on {dataset!r}.")
+    wanted = random.mean / 100.0
+    return wanted if tuned.accuracy > wanted else tuned.accuracy * random.mean / fedpcs.mean
+
+
+def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> float:
+    """Return the W at which random sampling on an IID split has an accuracy, its clients as in a variant."""
+
+    def accuracies(bounds: Sequence[float]) -> list[float]:
+        changed = behaviour_of(variant, "random")
+        results = run(_cells(setting, "random", bounds, _CALIBRATION_SEED, 0.0, changed))
+        if len(results) < len(bounds):
+            raise InvalidInput(f"random sampling with W among {list(bounds)} came to no end; W cannot be calibrated.")
+        return [one.result["accuracy"] for one in results]
+
+    return bracketed(accuracies, target, _START[variant])
+
+
+def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: float, start: float) -> float:
+    """Return a bound at which a falling accuracy is near its target.
+
+    Two bounds are tried at a time, one for each core of a small machine: four times as large or small until the target
+    lies between two of them, then where a line between these meets it, and the middle of them.
+
+    Args:
+        accuracies: Of some bounds.
+        target: What it should be.
+        start: The first bound tried.
+    """
+    tried: dict[float, float] = {}
+
+    def ask(bounds: Sequence[float]) -> bool:
+        fresh = [bound for bound in dict.fromkeys(float(f"{one:.2g}") for one in bounds) if bound not in tried]
+        tried.update(zip(fresh, accuracies(fresh) if fresh else [], strict=True))
+        return bool(fresh)
+
+    ask([start, 4.0 * start])
+    for _ in range(_MOST_STEPS):
+        if min(abs(one - target) for one in tried.values()) <= _CLOSE_ENOUGH:
+            break
+        above = [bound for bound in tried if tried[bound] >= target]
+        below = [bound for bound in tried if tried[bound] < target]
+        if not below:
+            ask([4.0 * max(above), 16.0 * max(above)])
+        elif not above:
+            ask([min(below) / 16.0, min(below) / 4.0])
+        elif not ask(_between(max(above), min(below), tried, target)):
+            break
+    return min(tried, key=lambda bound: abs(tried[bound] - target))
+
+
+def _between(low: float, high: float, tried: dict[float, float], target: float) -> list[float]:
+    """Return where a line over log W meets the target, and the middle."""
+    share = (tried[low] - target) / (tried[low] - tried[high])
+    return [low * (high / low) ** share, math.sqrt(low * high)]
+
+
+def _cells(
+    setting: Setting,
+    sampler: str,
+    bounds: Sequence[float],
+    seed: int,
+    validation_share: float,
+    changed: dict[str, str] | None = None,
+) -> list[Cell]:
+    changes = {**setting.changes, "data.partition": "iid", "data.validation_share": validation_share, **(changed or {})}
+    sweep = make_sweep_config(
+        {
+            "name": "clip-norm",
+            "base": setting.base,
+            "samplers": [sampler],
+            "seeds": [seed],
+            "set": changes,
+            "grid": {"privacy.clip_norm": list(bounds)},
+        }
+    )
+    return make_cells(sweep)
