@@ -1,4 +1,4 @@
-"""How the accuracy table comes by its clipping bound W: tuned on validation records, or calibrated on random sampling."""
+"""How the accuracy table comes by its clipping bound W: tuned on validation records, or calibrated on random draws."""
 
 from __future__ import annotations
 
