@@ -20,8 +20,7 @@ from fedpcs._processes import end_with_parent
 from fedpcs.engines.failures import kind_of, reason_of
 from fedpcs.learning import wire
 from fedpcs.learning.client import ClientSide
-from fedpcs.learning.protocol import ClientReport, Task
-from fedpcs.privacy.budget import Rho
+from fedpcs.learning.protocol import ClientReport
 
 READY, REFUSED, IN_SLOT, MESSAGE, NUMBERS, FAILED = b"RXSMNF"
 
@@ -52,35 +51,10 @@ def serve(connection: Connection, make_side: Callable[[], ClientSide], parameter
             connection.send_bytes(reply)
 
 
-def task_of(values: dict[str, Any]) -> Task:
-    """Return the task these values describe."""
-    budget = values["budget"]
-    return Task(
-        values["run"],
-        values["round_index"],
-        values["client"],
-        values["nonce"],
-        None if budget is None else Rho(budget),
-        tuple(values["measures"]),
-    )
-
-
-def values_of(task: Task) -> dict[str, Any]:
-    """Return a task as JSON can hold it."""
-    return {
-        "run": task.run,
-        "round_index": task.round_index,
-        "client": task.client,
-        "nonce": task.nonce,
-        "budget": None if task.budget is None else task.budget.nanos,
-        "measures": list(task.measures),
-    }
-
-
 def _reply(side: ClientSide, job: dict[str, Any], parameters: Tensor, slots: Tensor) -> bytes:
     if job["kind"] == "score":
         return bytes([NUMBERS]) + json.dumps(side.score(job["start"], job["end"], parameters)).encode()
-    task = task_of(job["task"])
+    task = wire.task_of(job["task"])
     if job["kind"] == "ask":
         return bytes([NUMBERS]) + json.dumps([side.ask(job["question"], task, parameters)]).encode()
     slot = job["slot"]

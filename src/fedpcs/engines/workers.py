@@ -107,7 +107,7 @@ class WorkerEngine:
         jobs = [
             {
                 "kind": "train",
-                "task": worker_process.values_of(task),
+                "task": wire.task_values(task),
                 "slot": index if index < len(self._slots) else None,
             }
             for index, task in enumerate(tasks)
@@ -117,7 +117,7 @@ class WorkerEngine:
 
     def ask(self, parameters: Values, question: Question, tasks: Sequence[Task]) -> FloatArray:
         """Return every client's answer to a question, in the order of the tasks; NaN from one that fails."""
-        jobs = [{"kind": "ask", "question": question, "task": worker_process.values_of(task)} for task in tasks]
+        jobs = [{"kind": "ask", "question": question, "task": wire.task_values(task)} for task in tasks]
         answers = np.full(len(tasks), np.nan)
         for index, outcome in self._carry_out(parameters, jobs):
             if (numbers := _numbers(outcome)) is not None:

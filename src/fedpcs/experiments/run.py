@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
 from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, load_for, presence, sampler_of, server_plan
+from fedpcs.experiments.flower_run import flower_engine, flower_federation
 from fedpcs.experiments.records import finite_or_none
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import RunConfig
@@ -34,6 +35,9 @@ from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server import ServerPlan
 from fedpcs.sampling import Sampler, disclosure
+
+if TYPE_CHECKING:
+    from fedpcs.engines.flower.simulation import Federation
 
 Notify = Callable[[dict[str, Any], float], None]
 
@@ -74,6 +78,7 @@ class _Session:
         dataset: On what.
         watcher: Whom to tell.
         games: Folder of solved games.
+        federation: Clients that Flower plays; None with an engine of our own.
         schedules: The games solved so far, by their keys.
     """
 
@@ -82,6 +87,7 @@ class _Session:
     dataset: Dataset
     watcher: Watcher
     games: Path
+    federation: Federation | None
     schedules: dict[str, Schedule] = field(default_factory=dict)
 
 
@@ -113,7 +119,9 @@ def start_run(
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(config, dataset), data_dir, notes))
-        return _carry_on(_Session(store, config, dataset, watcher, games or folder / "games"), device, draws_report)
+        with _federation(config, data_dir) as federation:
+            session = _Session(store, config, dataset, watcher, games or folder / "games", federation)
+            return _carry_on(session, device, draws_report)
 
 
 def resume_run(
@@ -142,7 +150,19 @@ def resume_run(
         check_same(store, make_manifest(config, _identity(config, dataset), data_dir, notes), force=force)
         for note in notes:
             store.add_note(note)
-        return _carry_on(_Session(store, config, dataset, watcher, games or folder / "games"), device, draws_report)
+        with _federation(config, data_dir) as federation:
+            session = _Session(store, config, dataset, watcher, games or folder / "games", federation)
+            return _carry_on(session, device, draws_report)
+
+
+@contextmanager
+def _federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation | None]:
+    """Give the clients of a whole run if Flower plays them."""
+    if config.engine.kind != "flower":
+        yield None
+        return
+    with flower_federation(config, data_dir) as federation:
+        yield federation
 
 
 def _carry_on(session: _Session, device: str, draws_report: bool) -> RunStore:
@@ -179,7 +199,7 @@ def _run_one(session: _Session, arm: Arm, device: str, wants_stop: Callable[[], 
     plan = server_plan(config, arm, sampler, schedule, data, model, device)
     store = session.store.arm(arm.sampler, arm.seed)
     store.create()
-    with _engine(config, plan, model, data) as engine, _notifier(session, store.folder) as notify:
+    with _engine(session, plan, model, data) as engine, _notifier(session, store.folder) as notify:
         watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(store.rounds()))
         settings = _settings(session, sampler, schedule, notify, wants_stop)
         finished = run_arm(plan, flat_parameters(model), engine, store, settings)
@@ -201,24 +221,29 @@ def _schedule(session: _Session, sampler: Sampler) -> Schedule:
 
 
 @contextmanager
-def _engine(config: RunConfig, plan: ServerPlan, model: nn.Module, data: PartitionedData) -> Iterator[Engine]:
-    deadline = float(config.engine.deadline_seconds)
-    engine: Engine
-    if config.engine.kind == "in-process":
-        engine = InProcessEngine(ClientSide(plan.client, model, data), deadline)
-    else:
-        engine = WorkerEngine(
-            plan.client,
-            model,
-            data,
-            num_workers=config.engine.num_workers,
-            num_slots=int(plan.cohort_size.max()),
-            deadline_seconds=deadline,
-        )
+def _engine(session: _Session, plan: ServerPlan, model: nn.Module, data: PartitionedData) -> Iterator[Engine]:
+    engine = _make_engine(session, plan, model, data)
     try:
         yield engine
     finally:
         engine.close()
+
+
+def _make_engine(session: _Session, plan: ServerPlan, model: nn.Module, data: PartitionedData) -> Engine:
+    config = session.config
+    deadline = float(config.engine.deadline_seconds)
+    if session.federation is not None:
+        return flower_engine(session.federation, plan.client, model, data, deadline)
+    if config.engine.kind == "in-process":
+        return InProcessEngine(ClientSide(plan.client, model, data), deadline)
+    return WorkerEngine(
+        plan.client,
+        model,
+        data,
+        num_workers=config.engine.num_workers,
+        num_slots=int(plan.cohort_size.max()),
+        deadline_seconds=deadline,
+    )
 
 
 def _settings(

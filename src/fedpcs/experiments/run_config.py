@@ -93,7 +93,7 @@ class EngineConfig(BaseModel):
     """Where clients run, and what is done when they fail."""
 
     model_config = _STRICT
-    kind: Literal["workers", "in-process"] = "workers"
+    kind: Literal["workers", "in-process", "flower"] = "workers"
     num_workers: int = Field(2, ge=1, le=1024)
     deadline_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
     quorum: Number = Field(0.5, ge=0.0, le=1.0)

@@ -26,6 +26,7 @@ from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
 from fedpcs.learning.client import Question
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, Task
+from fedpcs.learning.releases import is_replayable, release_event, source_of
 from fedpcs.learning.server import (
     BoolArray,
     Heard,
@@ -43,9 +44,6 @@ from fedpcs.learning.server import (
 )
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
-from fedpcs.privacy.events import Event
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
-from fedpcs.privacy.noise import NoiseSource, noise_source
 
 _LEDGER_LOST = "{path}: charges of rounds that are done are missing. Put back a copy of the ledger, or start a new run."
 
@@ -164,7 +162,7 @@ def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round:
 
     Noise that cannot be replayed makes rounds that will be done over cost twice: there, all that was ever charged.
     """
-    if not _is_replayable(plan):
+    if not is_replayable(plan.client):
         first_round, end_round = 0, plan.num_rounds
     spent = np.zeros(plan.num_clients, dtype=np.int64)
     for client, nanos in ledger.totals(plan.run, first_round, end_round).items():
@@ -185,7 +183,7 @@ def _one_round(
     left: list[int] = []
     given_up: list[tuple[OpenRound, Heard]] = []
     for attempt in range(settings.redraws + 1):
-        if not _is_replayable(plan):  # what an attempt that was given up released is spent
+        if not is_replayable(plan.client):  # what an attempt that was given up released is spent
             state = replace(state, spent=_spent(plan, ledger, now, now + 1))
         state, leaving = leave(plan, state)
         left += leaving.tolist()
@@ -209,7 +207,7 @@ def _one_round(
         raise _too_few(plan, now, given_up)
     state, moved = close_round(plan, state, opened, heard)
     this_round = _spent(plan, ledger, now, now + 1)
-    state = replace(state, spent=spent_before + this_round if _is_replayable(plan) else this_round)
+    state = replace(state, spent=spent_before + this_round if is_replayable(plan.client) else this_round)
     _owe(plan, opened, heard, moved.reward, ledger)
     is_due = state.next_round % settings.evaluate_every == 0 or state.next_round == plan.num_rounds
     extra |= {"left": left, "given_up": [draw_record(*pair) for pair in given_up]}
@@ -224,10 +222,6 @@ def _one_round(
         extra=extra,
     )
     return plan, state, record
-
-
-def _is_replayable(plan: ServerPlan) -> bool:
-    return plan.client.noise == "fast"
 
 
 def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engine, settings: Settings) -> Heard:
@@ -274,11 +268,16 @@ def _charge(plan: ServerPlan, tasks: Sequence[Task], ledger: PrivacyLedger) -> N
     """Charge the cohort before it is sent for: from here on, what they release may be on its way."""
     if not plan.client.is_perturbed:
         return
-    source = noise_source(plan.client.noise, seed=0 if _is_replayable(plan) else None)
+    source = source_of(plan.client)
     if plan.limit is not None:
         ledger.set_limits([(task.client, plan.limit) for task in tasks])
+    sizes = plan.num_samples
     ledger.charge_many(
-        (ReleaseKey(plan.run, task.round_index, task.client), _event(plan, task, source)) for task in tasks
+        (
+            ReleaseKey(plan.run, task.round_index, task.client),
+            release_event(plan.client, task, int(sizes[task.client]), source),
+        )
+        for task in tasks
     )
 
 
@@ -288,15 +287,6 @@ def _without_broke(state: ServerState, tasks: Sequence[Task], ledger: PrivacyLed
         if task.budget is not None and ledger.would_exceed(task.client, task.budget):
             has_left[task.client] = True
     return replace(state, has_left=has_left)
-
-
-def _event(plan: ServerPlan, task: Task, source: NoiseSource) -> Event[Any]:
-    assert task.budget is not None
-    if plan.client.mode == "paper":
-        return PaperMechanism(task.budget, int(plan.num_samples[task.client])).event(source)
-    if plan.client.mode == "client":
-        return ClientMechanism(task.budget).event(source)
-    return RecordMechanism(task.budget, plan.client.local_epochs).event(source)
 
 
 def _owe(plan: ServerPlan, opened: OpenRound, heard: Heard, reward: FloatArray, ledger: PrivacyLedger) -> None:

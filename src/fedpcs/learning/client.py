@@ -17,12 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fedpcs import _random, _validate
-from fedpcs.errors import InvalidInput
 from fedpcs.learning import chain
 from fedpcs.learning.client_data import ClientData, Records
 from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, write_update
 from fedpcs.learning.local import TrainedLocally, local_sgd, losses
-from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.learning.protocol import ClientReport, Task, budget_of
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_update
 from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
@@ -170,7 +169,7 @@ class ClientSide:
 
     def _perturb(self, task: Task, num_samples: int, out: Tensor) -> None:
         clipped = clip_update([out.numpy()], self.plan.clip_norm)
-        _write(out, _released(self.plan.mode, clipped, _budget(task), num_samples, self._noise(task)))
+        _write(out, _released(self.plan.mode, clipped, budget_of(task), num_samples, self._noise(task)))
 
     def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> None:
         load_parameters(self._model, parameters)
@@ -181,7 +180,7 @@ class ClientSide:
             self._gradient,
             records,
             plan=LocalPlan(self.plan.clip_norm, self.plan.learning_rate, self.plan.batch_size),
-            mechanism=RecordMechanism(_budget(task), self.plan.local_epochs),
+            mechanism=RecordMechanism(budget_of(task), self.plan.local_epochs),
             source=self._noise(task),
             order=_random.generator(self.plan.seed, "batches", task.round_index, task.client),
         )
@@ -203,12 +202,6 @@ def _released(
 def _write(out: Tensor, value: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:
     target: Values = out.numpy()
     np.copyto(target, value, casting="same_kind")
-
-
-def _budget(task: Task) -> Rho:
-    if task.budget is None:
-        raise InvalidInput(f"task of client {task.client} must name a budget, got none. Noise is matched to it.")
-    return task.budget
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fedpcs.errors import InvalidInput
 from fedpcs.learning.layout import Layout, Values
 from fedpcs.privacy.budget import Rho
 
@@ -39,6 +40,17 @@ class Task:
     nonce: str
     budget: Rho | None = None
     measures: tuple[str, ...] = ()
+
+
+def budget_of(task: Task) -> Rho:
+    """Return a task's budget.
+
+    Raises:
+        InvalidInput: It names none.
+    """
+    if task.budget is None:
+        raise InvalidInput(f"task of client {task.client} must name a budget, got none. Noise is matched to it.")
+    return task.budget
 
 
 @dataclass(frozen=True)

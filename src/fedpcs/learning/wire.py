@@ -1,4 +1,4 @@
-"""A report as bytes, for boundaries that do not share memory. Nothing received is ever executed.
+"""A report as bytes, and a task as JSON, for boundaries that do not share memory. Nothing received is ever executed.
 
     magic (8) | header length (4, big-endian) | header: JSON | values, little-endian | BLAKE2b of all before (16)
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.layout import Layout
-from fedpcs.learning.protocol import ClientReport
+from fedpcs.learning.protocol import ClientReport, Task
 from fedpcs.privacy.budget import Rho
 
 MAGIC = b"fedpcs\x001"
@@ -139,6 +139,31 @@ def report_of(header: dict[str, Any], values: np.ndarray[Any, Any]) -> ClientRep
         Layout(tuple(header["names"]), tuple(tuple(shape) for shape in header["shapes"])),
         values,
         header["measures"],
+    )
+
+
+def task_values(task: Task) -> dict[str, Any]:
+    """Return a task as JSON can hold it."""
+    return {
+        "run": task.run,
+        "round_index": task.round_index,
+        "client": task.client,
+        "nonce": task.nonce,
+        "budget": None if task.budget is None else task.budget.nanos,
+        "measures": list(task.measures),
+    }
+
+
+def task_of(values: dict[str, Any]) -> Task:
+    """Return the task these values describe."""
+    budget = values["budget"]
+    return Task(
+        values["run"],
+        values["round_index"],
+        values["client"],
+        values["nonce"],
+        None if budget is None else Rho(budget),
+        tuple(values["measures"]),
     )
 
 

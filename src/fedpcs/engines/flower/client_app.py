@@ -1,0 +1,110 @@
+"""A Flower client app around our client: it answers tasks as in any other engine, and keeps its own books.
+
+Its two private numbers, and its records, never leave it. It tells its budgets once, in answer to what the server
+announces; it refuses a task that names another budget than it agreed to; and it charges its own ledger before anything
+is released, whatever the server's says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.client_books import ClientBooks
+from fedpcs.errors import InvalidInput
+from fedpcs.learning.client import ClientSide, Question
+from fedpcs.learning.layout import as_tensor
+from fedpcs.learning.protocol import Task
+from fedpcs.learning.releases import release_event, source_of
+from fedpcs.learning.threads import one_thread
+
+
+@dataclass(frozen=True)
+class Member:
+    """One client of a federation, as its own process has it.
+
+    Attributes:
+        name: What the server knows it by.
+        side: Its records and how it trains: the same client as in every other engine.
+        num_samples: |D_i|.
+        books: Its budgets and its ledger on disk; None in a simulation, where the server keeps them.
+        may_be_asked: Whether it tells what samplers ask or measure of its records, which is charged to nobody.
+    """
+
+    name: str
+    side: Any
+    num_samples: int
+    books: ClientBooks | None = None
+    may_be_asked: bool = False
+
+
+def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
+    """Return the client app of a federation.
+
+    Args:
+        member_of: The client a node plays in a run, from the node's context and the run's name; called for every
+            message. The name is empty when a node is only asked who it is.
+    """
+    app = ClientApp()
+
+    @app.query("hello")
+    def hello(message: Message, context: Context) -> Message:
+        member = member_of(context, "")
+        return Message(messages.hello_content(messages.Hello(member.name, member.num_samples)), reply_to=message)
+
+    @app.query("terms")
+    def terms(message: Message, context: Context) -> Message:
+        announcement = messages.read_announcement(message.content)
+        books = member_of(context, announcement.run).books
+        if books is None:
+            raise InvalidInput("this client has no books: in a simulation its budgets are the server's to know.")
+        budgets = books.agree(announcement)
+        return Message(messages.budgets_content(budgets), reply_to=message)
+
+    @app.query("question")
+    def question(message: Message, context: Context) -> Message:
+        asked, task, parameters = messages.read_question(message.content)
+        member = member_of(context, task.run)
+        _check_allowed(member, asked)
+        named: Question = "loss" if asked == "loss" else "update_norm"
+        with one_thread():
+            answer = member.side.ask(named, task, as_tensor(parameters))
+        return Message(messages.number_content(answer), reply_to=message)
+
+    @app.train()
+    def train(message: Message, context: Context) -> Message:
+        task, parameters = messages.read_task(message.content)
+        member = member_of(context, task.run)
+        if task.measures:
+            _check_allowed(member, ", ".join(task.measures))
+        if member.books is not None:
+            _agree_and_charge(member, member.books, task)
+        model = as_tensor(np.asarray(parameters, dtype=np.float32))
+        with one_thread():
+            report = member.side.answer(task, model, torch.empty_like(model))
+        return Message(messages.report_content(report), reply_to=message)
+
+    return app
+
+
+def _agree_and_charge(member: Member, books: ClientBooks, task: Task) -> None:
+    """Hold a task to what was agreed, and write its cost down: from here on, the release may leave."""
+    side: ClientSide = member.side
+    if not side.plan.is_perturbed:
+        return
+    books.check(task)
+    books.charge(task, release_event(side.plan, task, member.num_samples, source_of(side.plan)))
+
+
+def _check_allowed(member: Member, asked: str) -> None:
+    if not member.may_be_asked:
+        raise InvalidInput(
+            f"{member.name} does not tell {asked}: it is computed from its records and charged to nobody."
+        )

@@ -1,0 +1,85 @@
+"""A run whose clients Flower simulates: what each of Ray's processes must know to play any client of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from fedpcs.engines.base import Engine
+from fedpcs.engines.inprocess import InProcessEngine
+from fedpcs.errors import InvalidInput
+from fedpcs.experiments.arm_plan import client_plan, dealt_out, load_for
+from fedpcs.experiments.run_config import RunConfig
+from fedpcs.learning.client import ClientPlan, ClientSide
+from fedpcs.learning.client_data import ClientData
+from fedpcs.learning.models import make_model
+
+if TYPE_CHECKING:
+    from fedpcs.engines.flower.client_app import Member
+    from fedpcs.engines.flower.simulation import Federation
+
+
+@dataclass(frozen=True)
+class SimulatedMembers:
+    """Makes the client a node plays, from its number and the name of the run alone.
+
+    Attributes:
+        config: The run, as JSON: it goes to other processes with every message.
+        data_dir: Where data sets lie.
+    """
+
+    config: str
+    data_dir: str | None
+
+    def __call__(self, context: Any, run: str) -> Member:
+        """Return a node's client in an arm, which ends in its seed; nameless, it is only asked for its number."""
+        from fedpcs.engines.flower.client_app import Member
+
+        client = int(context.node_config["partition-id"])
+        if not run:
+            return Member(str(client), None, 1)
+        side = _side(self.config, int(run.rpartition("/")[2]), self.data_dir)
+        return Member(str(client), side, int(side.data.num_samples[client]), may_be_asked=True)
+
+
+@functools.lru_cache(maxsize=1)
+def _side(config_json: str, seed: int, data_dir: str | None) -> ClientSide:
+    """Return all clients of an arm; each of Ray's processes makes them once."""
+    config = RunConfig.model_validate_json(config_json)
+    dataset = load_for(config, None if data_dir is None else Path(data_dir))
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
+    return ClientSide(client_plan(config, seed), model, dealt_out(config, dataset, seed))
+
+
+@contextmanager
+def flower_federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation]:
+    """Give a federation that Flower simulates: all arms of a run share it.
+
+    Raises:
+        InvalidInput: Flower is not installed.
+    """
+    try:
+        from fedpcs.engines.flower.simulation import simulated_federation
+    except ImportError as error:
+        raise InvalidInput(
+            f"engine.kind is 'flower', and Flower cannot be imported ({error}). pip install 'fedpcs[flower]'"
+        ) from None
+    members = SimulatedMembers(config.model_dump_json(), None if data_dir is None else str(data_dir.resolve()))
+    with simulated_federation(members, config.data.num_clients, config.engine.num_workers) as federation:
+        yield federation
+
+
+def flower_engine(
+    federation: Federation, plan: ClientPlan, model: nn.Module, data: ClientData, seconds: float
+) -> Engine:
+    """Return an engine for one arm; models are evaluated here, on the server's own records."""
+    from fedpcs.engines.flower.grid_engine import GridEngine
+
+    here = InProcessEngine(ClientSide(plan, model, data))
+    return GridEngine(federation.grid, federation.nodes, here.score, deadline_seconds=seconds)
