@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from fedpcs import _random
@@ -89,13 +90,28 @@ def server_plan(
     device: str = "cpu",
 ) -> ServerPlan:
     """Return the federation an arm of a run is."""
+    counts = counts_of(data) if "label_counts" in sampler.reads else None
+    return plan_for(config, arm, sampler, schedule, data.num_samples, model, device, counts)
+
+
+def plan_for(
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    schedule: Schedule,
+    num_samples: NDArray[np.int64],
+    model: nn.Module,
+    device: str = "cpu",
+    label_counts: FloatArray | None = None,
+) -> ServerPlan:
+    """Return the same from what a server knows of clients' data: how many records each has, and counts if asked for."""
     training, privacy = config.training, config.privacy
     return ServerPlan(
         run=f"{config.name}/{arm.sampler}/{arm.seed}",
         seed=arm.seed,
         client=client_plan(config, arm.seed, device),
         layout=layout_of(model),
-        num_samples=data.num_samples,
+        num_samples=num_samples,
         sampler=sampler,
         rule=config.sampling.rule,
         cohort_size=schedule.cohort_size,
@@ -109,7 +125,7 @@ def server_plan(
         averaging=float(training.averaging),
         outlier_factor=float(config.engine.outlier_factor),
         quorum=float(config.engine.quorum),
-        label_counts=counts_of(data) if "label_counts" in sampler.reads else None,
+        label_counts=label_counts,
     )
 
 

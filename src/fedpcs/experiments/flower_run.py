@@ -82,4 +82,4 @@ def flower_engine(
     from fedpcs.engines.flower.grid_engine import GridEngine
 
     here = InProcessEngine(ClientSide(plan, model, data))
-    return GridEngine(federation.grid, federation.nodes, here.score, deadline_seconds=seconds)
+    return GridEngine(federation.grid, lambda: federation.nodes, here.score, deadline_seconds=seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,21 @@ from fedpcs.learning.server import BoolArray, ServerPlan, ServerState
 from fedpcs.sampling import Sampler
 
 _PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
+
+
+class Planner(Protocol):
+    """Asked before every round for the plan to go on with. What it knows is kept in checkpoints."""
+
+    def __call__(
+        self, plan: ServerPlan, state: ServerState, is_present: BoolArray
+    ) -> tuple[ServerPlan, dict[str, Any]]:
+        """Return the plan for the rounds from now on, and what to log."""
+
+    def memory(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold."""
+
+    def recall(self, plan: ServerPlan, memory: dict[str, Any]) -> ServerPlan:
+        """Go on from what a checkpoint held; return the plan as it was then."""
 
 
 class Replanner:

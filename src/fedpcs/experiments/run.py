@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,11 +18,11 @@ from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
 from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, load_for, presence, sampler_of, server_plan
 from fedpcs.experiments.flower_run import flower_engine, flower_federation
-from fedpcs.experiments.records import finite_or_none
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
 from fedpcs.experiments.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
-from fedpcs.experiments.runner import Finished, Settings, run_arm
+from fedpcs.experiments.runner import Settings, run_arm
 from fedpcs.experiments.schedule import Schedule, is_played, selection_of
 from fedpcs.experiments.schedule_store import remembered_schedule, schedule_key, schedule_path
 from fedpcs.experiments.stop_signal import stop_signal
@@ -34,11 +34,12 @@ from fedpcs.learning.datasets import Dataset
 from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server import ServerPlan
-from fedpcs.sampling import Sampler, disclosure
+from fedpcs.sampling import Sampler
 
 if TYPE_CHECKING:
     from fedpcs.engines.flower.simulation import Federation
 
+_MOST_COUNTS = 20_000
 Notify = Callable[[dict[str, Any], float], None]
 
 
@@ -185,8 +186,8 @@ def _carry_on(session: _Session, device: str, draws_report: bool) -> RunStore:
                 device = "cpu"
                 _run_one(session, arm, device, stopping.is_set)
     if draws_report:
-        _write_report(store, watcher)
-    store.finish(_result(store, config))
+        write_report_safely(store, watcher.say)
+    store.finish(run_result(store, config))
     return store
 
 
@@ -205,7 +206,7 @@ def _run_one(session: _Session, arm: Arm, device: str, wants_stop: Callable[[], 
         finished = run_arm(plan, flat_parameters(model), engine, store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
     store.save_model(model.state_dict())
-    store.finish(_arm_result(config, arm, sampler, plan, schedule, finished, data))
+    store.finish(arm_result(config, arm, sampler, plan, schedule, finished, data.num_tests, _label_counts(data)))
 
 
 def _schedule(session: _Session, sampler: Sampler) -> Schedule:
@@ -303,58 +304,12 @@ def _identity(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _arm_result(
-    config: RunConfig,
-    arm: Arm,
-    sampler: Sampler,
-    plan: ServerPlan,
-    schedule: Schedule,
-    finished: Finished,
-    data: PartitionedData,
-) -> dict[str, Any]:
-    return {
-        "sampler": arm.sampler,
-        "seed": arm.seed,
-        "accuracy": finished.score.accuracy,
-        "loss": finite_or_none(finished.score.loss),
-        "rounds": finished.state.next_round,
-        "ended_by": finished.ended_by,
-        "spent": asdict(finished.spent),
-        "delta": float(config.privacy.delta),
-        "paid": finished.state.paid,
-        "game": {
-            "standing": schedule.standing,
-            "behaviour": config.game.behaviour,
-            "selection": selection_of(config, sampler),
-            "exploitability": schedule.exploitability,
-            "settled_by": schedule.settled_by,
-            "reward": schedule.reward.tolist(),
-            "announced_mean_budget": schedule.announced_mean.tolist(),
-        },
-        "num_test": data.num_tests,
-        "num_parameters": plan.layout.num_parameters,
-        "num_left": int(finished.state.has_left.sum()),
-        "times_designed": finished.state.tally.designed.tolist() if plan.num_clients <= 10_000 else None,
-        "times_drawn": finished.state.tally.drawn.tolist() if plan.num_clients <= 10_000 else None,
-        "label_counts": counts_of(data).astype(int).tolist() if plan.num_clients * data.num_classes <= 20_000 else None,
-        "disclosure": disclosure(sampler).label,
-    }
-
-
-def _write_report(store: RunStore, watcher: Watcher) -> None:
-    """Write the report; if that fails, say so: results are safe, and `fedpcs report` can try again."""
-    try:
-        from fedpcs.experiments.run_report import write_report
-
-        write_report(store)
-    except Exception as error:  # figures are for people; no mistake in them may cost a result
-        watcher.say(f"the report could not be drawn ({type(error).__name__}: {error}); results are safe.")
-
-
-def _result(store: RunStore, config: RunConfig) -> dict[str, Any]:
-    arms = [store.arm(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
-    found = [arm for arm in arms if arm is not None]
-    return {"name": config.name, "arms": found, "is_exhausted": all(arm["ended_by"] == "budget" for arm in found)}
+def _label_counts(data: PartitionedData) -> list[list[int]] | None:
+    """Return how many records of each class a client has, for figures; None of a population too large to show."""
+    if data.num_samples.size * data.num_classes > _MOST_COUNTS:
+        return None
+    found: list[list[int]] = counts_of(data).astype(int).tolist()
+    return found
 
 
 def raise_if_exhausted(store: RunStore) -> None:

@@ -103,6 +103,25 @@ class EngineConfig(BaseModel):
     if_device_lost: Literal["stop", "cpu"] = "stop"
 
 
+class Prior(BaseModel):
+    """Whom a server believes in that does not know its clients: types, and how common each is."""
+
+    model_config = _STRICT
+    privacy_aversion: list[Number] = Field(min_length=1)
+    initial_budget: list[Number] = Field(min_length=1)
+    weight: list[Number] = Field(min_length=1)
+
+
+class FederationConfig(BaseModel):
+    """A deployment, whose server does not know its clients' private numbers."""
+
+    model_config = _STRICT
+    wait_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
+    prior: Prior | None = None
+    reannounce: Literal["never", "on-drift"] = "on-drift"
+    drift_tolerance: Number = Field(0.05, ge=0.0)
+
+
 class Presence(BaseModel):
     """When a client can be reached: from round `joins` on, until before round `leaves`."""
 
@@ -128,6 +147,7 @@ class RunConfig(BaseModel):
     game: RunGameConfig = RunGameConfig()
     sampling: SamplingConfig = SamplingConfig()
     engine: EngineConfig = EngineConfig()
+    federation: FederationConfig = FederationConfig()
     presence: list[Presence] = []
 
     @model_validator(mode="after")

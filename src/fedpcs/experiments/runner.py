@@ -21,7 +21,7 @@ from fedpcs.errors import BudgetExhausted, CorruptFile, DeviceLost, FedpcsError,
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.records import Spent, draw_record, round_record, spent_so_far
-from fedpcs.experiments.replanning import Replanner
+from fedpcs.experiments.replanning import Planner
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
 from fedpcs.learning.client import Question
 from fedpcs.learning.layout import Values
@@ -72,7 +72,7 @@ class Settings:
     wants_stop: Callable[[], bool] = lambda: False
     say: Callable[[str], None] = lambda words: None
     notify: Callable[[dict[str, Any], float], None] = lambda record, seconds: None
-    replan: Replanner | None = None
+    replan: Planner | None = None
 
 
 @dataclass(frozen=True)

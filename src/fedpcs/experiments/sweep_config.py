@@ -42,6 +42,7 @@ _NO_MATTER: Any = {
     "tensorboard": True,
     "checkpoint_every": True,
     "engine": {"kind", "num_workers", "deadline_seconds"},
+    "federation": True,
 }
 
 

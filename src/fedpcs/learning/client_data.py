@@ -147,6 +147,47 @@ class MadeData:
         return self.test[0][start:end], self.test[1][start:end]
 
 
+@dataclass(frozen=True)
+class OwnData:
+    """One client's records, whatever number a server gives it: what a client's own machine holds.
+
+    Attributes:
+        inner: Records of several clients, or of this one.
+        client: Which of them it is.
+    """
+
+    inner: ClientData
+    client: int
+
+    @property
+    def num_samples(self) -> NDArray[np.int64]:
+        """(1,) |D_i|."""
+        return self.inner.num_samples[self.client : self.client + 1]
+
+    @property
+    def num_classes(self) -> int:
+        """How many labels there are."""
+        return self.inner.num_classes
+
+    @property
+    def input_shape(self) -> Shape:
+        """Shape of one record."""
+        return self.inner.input_shape
+
+    @property
+    def num_tests(self) -> int:
+        """How many test records there are."""
+        return self.inner.num_tests
+
+    def records(self, client: int) -> Records:
+        """Return its own inputs and targets."""
+        return self.inner.records(self.client)
+
+    def tests(self, start: int, end: int) -> Records:
+        """Return test records start…end − 1."""
+        return self.inner.tests(start, end)
+
+
 def made_data(make: Callable[[int], Records], num_samples: ArrayLike, test: Records, num_classes: int) -> MadeData:
     """Return checked `MadeData`."""
     sizes = _validate.vector("num_samples", num_samples, low=1.0).astype(np.int64)

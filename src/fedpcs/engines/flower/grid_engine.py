@@ -30,7 +30,7 @@ class GridEngine:
 
     Args:
         grid: Of the server app.
-        nodes: Flower's id of each client's node, by the client's number.
+        nodes: Gives Flower's id of each client's node, by the client's number, as of now.
         score: Evaluates a model; the server's test records are its own.
         deadline_seconds: How long to wait for the next reply; clients not heard by then have failed.
         poll_seconds: How often to look for replies.
@@ -41,14 +41,14 @@ class GridEngine:
     def __init__(
         self,
         grid: Grid,
-        nodes: Mapping[int, int],
+        nodes: Callable[[], Mapping[int, int]],
         score: Callable[[Values], Score],
         *,
         deadline_seconds: float = 600.0,
         poll_seconds: float = 0.05,
     ) -> None:
         self._grid = grid
-        self._nodes = dict(nodes)
+        self._nodes = nodes
         self._score = score
         self._deadline_seconds = deadline_seconds
         self._poll_seconds = poll_seconds
@@ -88,10 +88,11 @@ class GridEngine:
         self, kind: str, tasks: Sequence[Task], contents: Mapping[int, RecordDict]
     ) -> Iterator[tuple[int, Message | Error]]:
         """Yield (number of the task, what came back) until all are answered or the deadline has passed."""
-        absent = [index for index, task in enumerate(tasks) if task.client not in self._nodes]
+        nodes = self._nodes()
+        absent = [index for index, task in enumerate(tasks) if task.client not in nodes]
         for index in absent:
             yield index, Error(code=5, reason="no node of this client is connected")
-        found = {index: self._nodes[task.client] for index, task in enumerate(tasks) if index not in absent}
+        found = {index: nodes[task.client] for index, task in enumerate(tasks) if index not in absent}
         sent = {
             index: Message(contents[index], node, kind, ttl=self._deadline_seconds * max(1, len(tasks)))
             for index, node in found.items()

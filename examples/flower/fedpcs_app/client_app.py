@@ -1,0 +1,7 @@
+"""What every SuperNode runs."""
+
+from pathlib import Path
+
+from fedpcs.experiments.federation_client import client_app
+
+app = client_app(Path(__file__).with_name("run.toml"))

@@ -1,0 +1,107 @@
+"""Who is connected: Flower's nodes have random ids, new ones after a restart, so each is asked for its name once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.grid_engine import exchange
+from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.learning.wire import MessageRefused
+
+_HELLO_SECONDS = 120.0
+
+
+class Directory:
+    """Knows which node plays which client, now.
+
+    A name belongs to the node that said it first, until that node is gone: a second one that claims it is not heard.
+
+    Args:
+        grid: Of the server app.
+        poll_seconds: How often to look for replies.
+        say: Told of nodes that come, go, or cannot be used.
+    """
+
+    def __init__(self, grid: Grid, poll_seconds: float, say: Callable[[str], None]) -> None:
+        self._grid, self._poll_seconds, self._say = grid, poll_seconds, say
+        self._hellos: dict[int, messages.Hello] = {}
+        self._refused: set[int] = set()
+        self._numbers: dict[str, int] = {}
+        self._sizes: dict[str, int] = {}
+
+    def wait_for(self, num_clients: int, seconds: float) -> None:
+        """Wait until so many clients are connected.
+
+        Raises:
+            QuorumNotReached: They were not in time.
+        """
+        until = time.monotonic() + seconds
+        while len(self.refresh()) < num_clients:
+            if time.monotonic() > until:
+                raise QuorumNotReached(
+                    f"{len(self._hellos)} of {num_clients} clients were connected after {seconds:g} s. Start the "
+                    "others, or raise federation.wait_seconds."
+                )
+            time.sleep(max(self._poll_seconds, 0.2))
+
+    def enrol(self, roster: Mapping[str, int]) -> None:
+        """Fix who takes part, in this order, with so many records each; others are strangers from now on."""
+        self._numbers = {name: number for number, name in enumerate(roster)}
+        self._sizes = dict(roster)
+
+    def roster(self) -> dict[str, int]:
+        """Return how many records each connected client has, by name, in the order of names."""
+        return {hello.name: hello.num_samples for hello in sorted(self._hellos.values(), key=lambda one: one.name)}
+
+    def refresh(self) -> Mapping[int, messages.Hello]:
+        """Look who is connected; ask those that are new for their names."""
+        ids = set(self._grid.get_node_ids())
+        for gone in set(self._hellos) - ids:
+            self._say(f"{self._hellos.pop(gone).name} has gone")
+        for node, hello in self._asked(sorted(ids - set(self._hellos) - self._refused)):
+            self._welcome(node, hello)
+        return self._hellos
+
+    def nodes(self) -> dict[int, int]:
+        """Return the node of each enrolled client that is connected, by the client's number."""
+        return {self._numbers[hello.name]: node for node, hello in self._hellos.items() if hello.name in self._numbers}
+
+    def is_connected(self) -> NDArray[np.bool_]:
+        """Return (clients,) who is connected."""
+        self.refresh()
+        found = np.zeros(len(self._numbers), dtype=np.bool_)
+        found[list(self.nodes())] = True
+        return found
+
+    def _welcome(self, node: int, hello: messages.Hello) -> None:
+        problem = None
+        if any(other.name == hello.name for other in self._hellos.values()):
+            problem = "another node has this name"
+        elif self._numbers and hello.name not in self._numbers:
+            problem = "it was not there when the run began"
+        elif self._sizes and hello.num_samples != self._sizes[hello.name]:
+            problem = f"it had {self._sizes[hello.name]} records when the run began, and says {hello.num_samples} now"
+        if problem is None:
+            self._hellos[node] = hello
+            self._say(f"{hello.name} is connected")
+        else:
+            self._refused.add(node)
+            self._say(f"a node that calls itself {hello.name} is not heard: {problem}")
+
+    def _asked(self, nodes: Sequence[int]) -> Iterator[tuple[int, messages.Hello]]:
+        sent = {node: Message(RecordDict(), node, messages.HELLO, ttl=_HELLO_SECONDS) for node in nodes}
+        for node, reply in exchange(self._grid, sent, _HELLO_SECONDS, self._poll_seconds):
+            try:
+                if not isinstance(reply, Message) or reply.has_error():
+                    told = reply.error if isinstance(reply, Message) else reply
+                    raise InvalidInput(str(told.reason))
+                yield node, messages.read_hello(reply.content)
+            except (InvalidInput, MessageRefused) as error:
+                self._say(f"a node does not say who it is: {str(error)[-300:]}")

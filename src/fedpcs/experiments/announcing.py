@@ -1,0 +1,212 @@
+"""A server that does not know its clients: it solves the game for a prior, announces, listens, and corrects itself.
+
+Clients answer an announcement with the budgets they will spend. If their mean strays from the φ(t) that was announced,
+the prior was wrong: clients respond to a crowd that is not there, and rewards are not the cheapest. The server then
+infers from the answers whom it has before it (`fedpcs.game.inference`), solves the game of the rounds that remain, and
+announces anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedpcs._validate import FloatArray
+from fedpcs.engines.flower.messages import Announcement
+from fedpcs.errors import NotConverged, QuorumNotReached
+from fedpcs.experiments.run_config import FederationConfig, RunConfig
+from fedpcs.experiments.schedule import Schedule, selection_of, solve_for
+from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.inference import inferred_population
+from fedpcs.game.population import Population, histogram, uniform_density
+from fedpcs.learning.server import BoolArray, ServerPlan, ServerState
+from fedpcs.privacy.budget import NANOS_PER_UNIT
+from fedpcs.sampling import Sampler
+
+IntArray = NDArray[np.int64]
+# (announcement, clients) → the budgets of those that answer, in billionths, by client.
+AskTerms = Callable[[Announcement, IntArray], dict[int, IntArray]]
+_PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
+_PRIOR_BINS = (24, 24)
+
+
+def prior_of(config: RunConfig, num_clients: int) -> Population:
+    """Return whom the server believes in before it has heard anyone: the run's histogram, or the default density."""
+    prior = config.federation.prior
+    if prior is None:
+        low, high = (float(bound) for bound in config.game.budget_bounds)
+        return uniform_density(num_clients, (low, high), _PRIOR_BINS)
+    return histogram(prior.privacy_aversion, prior.initial_budget, prior.weight, num_clients=num_clients)
+
+
+class Announcer:
+    """Announces terms, keeps the budgets clients answered with, and watches their mean.
+
+    Args:
+        config: The run.
+        sampler: Who draws: clients respond to whether it looks at budgets.
+        run: Name of the run.
+        num_clients: N.
+        ask: Puts an announcement to clients.
+    """
+
+    def __init__(self, config: RunConfig, sampler: Sampler, run: str, num_clients: int, ask: AskTerms) -> None:
+        self._config, self._sampler, self._run, self._ask = config, sampler, run, ask
+        self._num_clients = num_clients
+        self.has_answered: BoolArray = np.zeros(num_clients, dtype=np.bool_)
+        self._tried: BoolArray | None = None
+        self._schedule: Schedule
+        self._told: Announcement
+
+    @property
+    def schedule(self) -> Schedule:
+        """What was announced, and what clients answered."""
+        return self._schedule
+
+    def start(self) -> Schedule:
+        """Solve the game for the prior, announce it, and return what clients answer.
+
+        Raises:
+            NotConverged: The prior's game has no equilibrium that certifies.
+            QuorumNotReached: Nobody answers.
+        """
+        found = solve_for(self._config, self._sampler, prior_of(self._config, self._num_clients), self._config.rounds)
+        rounds, unit = self._config.rounds, float(self._config.game.budget_unit)
+        self._schedule = Schedule(
+            reward=np.zeros(rounds),
+            budget=np.full((rounds, self._num_clients), unit * float(self._config.game.budget_bounds[0])),
+            pay=np.zeros((rounds, self._num_clients)),
+            announced_mean=np.ones(rounds),
+            cohort_size=np.ones(rounds, dtype=np.int64),
+            standing="converged",
+            exploitability=None,
+            settled_by="",
+        )
+        self._announce(0, found, np.ones(self._num_clients, dtype=np.bool_))
+        if not self.has_answered.any():
+            raise QuorumNotReached("no client answered what was announced. Are clients connected, and may they answer?")
+        return self._schedule
+
+    def ask_missing(self, is_connected: BoolArray) -> None:
+        """Put the last announcement to clients that are here and have not answered it."""
+        if (is_connected & ~self.has_answered).any():
+            self._listen(is_connected & ~self.has_answered)
+
+    def __call__(
+        self, plan: ServerPlan, state: ServerState, is_present: BoolArray
+    ) -> tuple[ServerPlan, dict[str, Any]]:
+        """Return the plan for the rounds from now on, and what to log: how far the crowd is from what was announced."""
+        now, here = state.next_round, is_present & ~state.has_left
+        drift = self._drift(now, here)
+        extra: dict[str, Any] = {"budget_drift": float(drift[0])}
+        settings: FederationConfig = self._config.federation
+        is_small = float(np.abs(drift).max()) <= float(settings.drift_tolerance)
+        is_tried = self._tried is not None and np.array_equal(here, self._tried)
+        if settings.reannounce == "never" or is_small or is_tried or plan.num_rounds - now < 2 or here.sum() < 2:
+            return self._applied(plan), extra
+        self._tried = here
+        try:
+            found = solve_for(self._config, self._sampler, self._believed(now, here), plan.num_rounds - now)
+        except NotConverged as error:
+            return self._applied(plan), {
+                **extra,
+                "reannounced": "no: the game has no equilibrium",
+                "because": str(error),
+            }
+        self._announce(now, found, here)
+        after = float(np.abs(self._drift(now, here)).max())
+        return self._applied(plan), {**extra, "reannounced": "yes", "greatest_drift_after": after}
+
+    def memory(self) -> dict[str, Any]:
+        """Return what a checkpoint must hold."""
+        told = self._told
+        return {
+            "has_answered": self.has_answered,
+            "tried": np.zeros(0, dtype=np.bool_) if self._tried is None else self._tried,
+            "told_from": np.array([told.first_round]),
+            "told_mean": np.array(told.mean_budget),
+            **{name: getattr(self._schedule, name) for name in _PATHS},
+        }
+
+    def recall(self, plan: ServerPlan, memory: dict[str, Any]) -> ServerPlan:
+        """Go on from what a checkpoint held; return the plan as it was then."""
+        self.has_answered = memory["has_answered"]
+        self._tried = memory["tried"] if memory["tried"].size else None
+        self._schedule = replace(self._schedule, **{name: memory[name] for name in _PATHS})
+        first = int(memory["told_from"][0])
+        self._told = self._announcement(first, self._schedule.reward[first:], memory["told_mean"])
+        return self._applied(plan)
+
+    def _announce(self, now: int, found: Equilibrium, to: BoolArray) -> None:
+        unit = float(self._config.game.budget_unit)
+        reward, mean = self._schedule.reward.copy(), self._schedule.announced_mean.copy()
+        cohort = self._schedule.cohort_size.copy()
+        reward[now:], mean[now:] = found.reward.path, unit * found.profile.mean_budget
+        cohort[now:] = found.game.cohort_size.astype(np.int64)
+        self._schedule = replace(
+            self._schedule,
+            reward=reward,
+            announced_mean=mean,
+            cohort_size=cohort,
+            exploitability=float(found.certificate.relative),
+            settled_by=found.settled_by,
+        )
+        self._told = self._announcement(now, found.reward.path, found.profile.mean_budget)
+        self.has_answered = self.has_answered & ~to
+        self._listen(to)
+
+    def _announcement(self, first: int, reward: FloatArray, mean: FloatArray) -> Announcement:
+        return Announcement(
+            self._run,
+            first,
+            float(self._config.game.budget_unit),
+            tuple(float(one) for one in reward),
+            tuple(float(one) for one in mean),
+            tuple(int(one) for one in self._schedule.cohort_size[first:]),
+            self._num_clients,
+            selection_of(self._config, self._sampler),
+        )
+
+    def _listen(self, to: BoolArray) -> None:
+        """Ask clients, and write down what those answer that do."""
+        first, unit = self._told.first_round, float(self._config.game.budget_unit)
+        budget, pay = self._schedule.budget.copy(), self._schedule.pay.copy()
+        has_answered = self.has_answered.copy()
+        for client, nanos in self._ask(self._told, np.flatnonzero(to)).items():
+            budget[first:, client] = nanos / NANOS_PER_UNIT
+            pay[first:, client] = self._schedule.reward[first:] * budget[first:, client] / unit
+            has_answered[client] = True
+        self.has_answered = has_answered
+        self._schedule = replace(self._schedule, budget=budget, pay=pay)
+
+    def _drift(self, now: int, here: BoolArray) -> FloatArray:
+        """Return (rounds from now on,) how far the mean of budgets is from the announced one, relative to it."""
+        heard = here & self.has_answered
+        if not heard.any():
+            return np.zeros(self._schedule.reward.size - now)
+        return np.asarray(self._schedule.budget[now:, heard].mean(axis=1) / self._schedule.announced_mean[now:] - 1.0)
+
+    def _believed(self, now: int, here: BoolArray) -> Population:
+        """Return whom the server should believe in now: aversions as inferred, budgets as they stand."""
+        heard, first = here & self.has_answered, self._told.first_round
+        unit = float(self._config.game.budget_unit)
+        found = inferred_population(self._told.terms(), self._schedule.budget[first:, heard] / unit)
+        weight = np.ones(int(heard.sum()))
+        return histogram(
+            found.privacy_aversion, self._schedule.budget[now, heard] / unit, weight, num_clients=int(here.sum())
+        )
+
+    def _applied(self, plan: ServerPlan) -> ServerPlan:
+        now = self._schedule
+        return replace(
+            plan,
+            budget=now.budget,
+            pay=now.pay,
+            reward=now.reward,
+            mean_budget=now.announced_mean,
+            cohort_size=now.cohort_size,
+        )

@@ -1,0 +1,229 @@
+"""The server app of a deployment: it waits for its clients, announces, runs the rounds, and goes on after a crash.
+
+The run's folder is that of any other run: config.toml, manifest.json, arms/…, report.html, result.json; and roster.json:
+the clients that take part. Start the app again on the same folder, and it goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from flwr.app import Context, Message
+from flwr.serverapp import Grid, ServerApp
+from numpy.typing import NDArray
+
+from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.directory import Directory
+from fedpcs.engines.flower.grid_engine import GridEngine, exchange
+from fedpcs.engines.inprocess import InProcessEngine
+from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.experiments.announcing import Announcer
+from fedpcs.experiments.arm_plan import Arm, load_for, plan_for, sampler_of
+from fedpcs.experiments.files import read_object, write_json
+from fedpcs.experiments.run_config import RunConfig, load_run_config
+from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
+from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
+from fedpcs.experiments.runner import Settings, run_arm
+from fedpcs.learning.client import ClientSide
+from fedpcs.learning.client_data import deal_out
+from fedpcs.learning.datasets import Dataset
+from fedpcs.learning.layout import flat_parameters, load_parameters
+from fedpcs.learning.models import make_model
+from fedpcs.learning.wire import MessageRefused
+from fedpcs.sampling import Sampler
+
+# Flower's nodes and server look for messages every three seconds.
+_POLL_SECONDS = 0.5
+_ASKED = ("label_counts", "update_norm", "loss")
+IntArray = NDArray[np.int64]
+
+
+def server_app(config_file: str | Path) -> ServerApp:
+    """Return the server app of a deployment.
+
+    The app's configuration names `num-clients` and `run-dir`, and `data-dir` if the server's test records lie there.
+
+    Args:
+        config_file: The run's file, which the app brings along.
+    """
+    app = ServerApp()
+
+    @app.main()
+    def main(grid: Grid, context: Context) -> None:
+        told = context.run_config
+        data_dir = str(told.get("data-dir", ""))
+        config = load_run_config(str(config_file), [f"data.num_clients={int(told['num-clients'])}"])
+        serve(
+            grid,
+            config,
+            Path(str(told["run-dir"])).expanduser(),
+            Path(data_dir).expanduser() if data_dir else None,
+            say=lambda words: print(f"fedpcs: {words}", flush=True),
+        )
+
+    return app
+
+
+def serve(
+    grid: Grid,
+    config: RunConfig,
+    folder: Path,
+    data_dir: Path | None = None,
+    *,
+    say: Callable[[str], None] = lambda words: None,
+    poll_seconds: float = _POLL_SECONDS,
+) -> RunStore:
+    """Run a federation over a grid, from the beginning or from where its folder says it was.
+
+    Args:
+        grid: Of the server app.
+        config: The run; its first sampler and its first seed.
+        folder: Where to keep it.
+        data_dir: Where the server's test records lie.
+        say: Told what an operator should know.
+        poll_seconds: How often to look for replies.
+
+    Raises:
+        InvalidInput: The sampler needs what clients of a deployment do not tell, or the folder is another run's.
+        QuorumNotReached: Too few clients are connected, or answer.
+    """
+    arm = Arm(config.sampling.samplers[0], config.seeds[0])
+    sampler = sampler_of(config, arm.sampler)
+    _check_told(sampler)
+    dataset = load_for(config, data_dir)
+    with locked(folder):
+        store = _opened(folder, config, dataset, data_dir)
+        if store.result is not None:
+            say(f"{folder} is done already")
+            return store
+        directory = Directory(grid, poll_seconds, say)
+        directory.wait_for(_num_to_wait_for(store, config), float(config.federation.wait_seconds))
+        directory.enrol(_roster(store, directory, config.data.num_clients))
+        _run(grid, config, arm, sampler, dataset, store, directory, say, poll_seconds)
+        write_report_safely(store, say)
+        store.finish(run_result(store, config))
+    say(f"done: {store.report}")
+    return store
+
+
+def _check_told(sampler: Sampler) -> None:
+    if private := [name for name in _ASKED if name in sampler.reads]:
+        raise InvalidInput(
+            f"sampler {sampler.name} reads {', '.join(private)} of every client, which clients of a deployment do not "
+            "tell: it is private, and charged to nobody. Take fedpcs, random, clustered or delta, or simulate."
+        )
+
+
+def _opened(folder: Path, config: RunConfig, dataset: Dataset, data_dir: Path | None) -> RunStore:
+    tests = {"name": dataset.name, "checksum": dataset.checksum, "num_test": len(dataset.test_targets)}
+    manifest = make_manifest(config, {**tests, "evaluated_on": config.data.evaluated_on}, data_dir, [])
+    if (folder / "manifest.json").exists():
+        store = open_run(folder)
+        check_same(store, manifest, force=False)
+        return store
+    return create_run(folder, config, manifest)
+
+
+def _num_to_wait_for(store: RunStore, config: RunConfig) -> int:
+    """Return how many must be there: all to begin, enough for a quorum to go on."""
+    if not (store.folder / "roster.json").exists():
+        return config.data.num_clients
+    return max(1, round(float(config.engine.quorum) * config.data.num_clients))
+
+
+def _roster(store: RunStore, directory: Directory, num_clients: int) -> Mapping[str, int]:
+    path = store.folder / "roster.json"
+    if not path.exists():
+        names = list(directory.roster().items())[:num_clients]
+        write_json(path, {"clients": [{"name": name, "num_samples": size} for name, size in names]})
+    return {one["name"]: int(one["num_samples"]) for one in read_object(path, "clients")["clients"]}
+
+
+def _run(
+    grid: Grid,
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    dataset: Dataset,
+    store: RunStore,
+    directory: Directory,
+    say: Callable[[str], None],
+    poll_seconds: float,
+) -> None:
+    deadline = float(config.engine.deadline_seconds)
+    sizes = np.array(list(_roster(store, directory, config.data.num_clients).values()), dtype=np.int64)
+    name = f"{config.name}/{arm.sampler}/{arm.seed}"
+
+    def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
+        return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
+
+    announcer = Announcer(config, sampler, name, sizes.size, ask)
+    schedule = announcer.start()
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
+    plan = plan_for(config, arm, sampler, schedule, sizes, model)
+    # The server's own part of the data set is its test records: no client's record is in it.
+    tests = ClientSide(plan.client, model, deal_out(dataset, [np.zeros(1, dtype=np.int64)]))
+    engine = GridEngine(
+        grid, directory.nodes, InProcessEngine(tests).score, deadline_seconds=deadline, poll_seconds=poll_seconds
+    )
+
+    def presence(_: int) -> NDArray[np.bool_]:
+        connected = directory.is_connected()
+        announcer.ask_missing(connected)
+        return connected & announcer.has_answered
+
+    def notify(record: dict[str, Any], seconds: float) -> None:
+        score = "" if record["accuracy"] is None else f", accuracy {record['accuracy']:.1%}"
+        heard = f"{len(record['heard'])} of {len(record['cohort'])} heard"
+        drift = record.get("budget_drift")
+        strays = "" if drift is None else f", budgets {drift:+.1%} from what was announced"
+        say(f"round {record['round']}: {heard}{score}{strays} ({seconds:.0f} s)")
+
+    arm_store = store.arm(arm.sampler, arm.seed)
+    arm_store.create()
+    settings = Settings(
+        delta=float(config.privacy.delta),
+        evaluate_every=config.evaluate_every,
+        checkpoint_every=config.checkpoint_every,
+        redraws=config.engine.redraws,
+        presence=presence,
+        say=say,
+        notify=notify,
+        replan=announcer,
+    )
+    finished = run_arm(plan, flat_parameters(model), engine, arm_store, settings)
+    load_parameters(model, torch.from_numpy(finished.model))
+    arm_store.save_model(model.state_dict())
+    arm_store.finish(arm_result(config, arm, sampler, plan, announcer.schedule, finished, len(dataset.test_targets)))
+
+
+def ask_terms(
+    grid: Grid,
+    nodes: Mapping[int, int],
+    announcement: messages.Announcement,
+    clients: IntArray,
+    deadline_seconds: float,
+    poll_seconds: float,
+    say: Callable[[str], None],
+) -> dict[int, IntArray]:
+    """Announce terms to clients; return the budgets of those that answer, in billionths, by client."""
+    content = messages.announcement_content(announcement)
+    sent = {
+        int(client): Message(content, nodes[int(client)], messages.TERMS, ttl=deadline_seconds)
+        for client in clients
+        if int(client) in nodes
+    }
+    found = {}
+    for client, reply in exchange(grid, sent, deadline_seconds, poll_seconds):
+        try:
+            if not isinstance(reply, Message) or reply.has_error():
+                told = reply.error if isinstance(reply, Message) else reply
+                raise FedpcsError(str(told.reason))
+            found[client] = messages.read_budgets(reply.content, len(announcement.reward))
+        except (FedpcsError, MessageRefused) as error:
+            say(f"client {client} does not answer what was announced: {str(error)[-300:]}")
+    return found

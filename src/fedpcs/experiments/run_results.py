@@ -1,0 +1,73 @@
+"""What a run leaves behind when it is done: each arm's result, the run's, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from fedpcs.experiments.arm_plan import Arm
+from fedpcs.experiments.records import finite_or_none
+from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.run_store import RunStore
+from fedpcs.experiments.runner import Finished
+from fedpcs.experiments.schedule import Schedule, selection_of
+from fedpcs.learning.server import ServerPlan
+from fedpcs.sampling import Sampler, disclosure
+
+
+def arm_result(
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    plan: ServerPlan,
+    schedule: Schedule,
+    finished: Finished,
+    num_tests: int,
+    label_counts: list[list[int]] | None = None,
+) -> dict[str, Any]:
+    """Return what an arm came to."""
+    return {
+        "sampler": arm.sampler,
+        "seed": arm.seed,
+        "accuracy": finished.score.accuracy,
+        "loss": finite_or_none(finished.score.loss),
+        "rounds": finished.state.next_round,
+        "ended_by": finished.ended_by,
+        "spent": asdict(finished.spent),
+        "delta": float(config.privacy.delta),
+        "paid": finished.state.paid,
+        "game": {
+            "standing": schedule.standing,
+            "behaviour": config.game.behaviour,
+            "selection": selection_of(config, sampler),
+            "exploitability": schedule.exploitability,
+            "settled_by": schedule.settled_by,
+            "reward": schedule.reward.tolist(),
+            "announced_mean_budget": schedule.announced_mean.tolist(),
+        },
+        "num_test": num_tests,
+        "num_parameters": plan.layout.num_parameters,
+        "num_left": int(finished.state.has_left.sum()),
+        "times_designed": finished.state.tally.designed.tolist() if plan.num_clients <= 10_000 else None,
+        "times_drawn": finished.state.tally.drawn.tolist() if plan.num_clients <= 10_000 else None,
+        "label_counts": label_counts,
+        "disclosure": disclosure(sampler).label,
+    }
+
+
+def write_report_safely(store: RunStore, say: Callable[[str], None]) -> None:
+    """Write the report; if that fails, say so: results are safe, and `fedpcs report` can try again."""
+    try:
+        from fedpcs.experiments.run_report import write_report
+
+        write_report(store)
+    except Exception as error:  # figures are for people; no mistake in them may cost a result
+        say(f"the report could not be drawn ({type(error).__name__}: {error}); results are safe.")
+
+
+def run_result(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    """Return what all arms came to."""
+    arms = [store.arm(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
+    found = [arm for arm in arms if arm is not None]
+    return {"name": config.name, "arms": found, "is_exhausted": all(arm["ended_by"] == "budget" for arm in found)}
