@@ -72,6 +72,9 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5."),
     ] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Where clients run: workers, in-process or flower.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train a federation with every sampler and seed asked for, and write a report.
@@ -83,7 +86,8 @@ def run(
     """
     from fedpcs.experiments import own_code, run, run_config, run_progress, run_table
 
-    config = run_config.load_run_config(source, overrides)
+    chosen = [] if engine is None else [f"engine.kind={engine}"]
+    config = run_config.load_run_config(source, [*(overrides or []), *chosen])
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     folder = run_table.new_folder(config.name) if out is None else out
     with run_progress.Display(config) as display:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fedpcs._validate import FloatArray
 from fedpcs.engines.flower.messages import Announcement
 from fedpcs.errors import NotConverged, QuorumNotReached
-from fedpcs.experiments.run_config import FederationConfig, RunConfig
+from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.schedule import Schedule, selection_of, solve_for
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.inference import inferred_population
@@ -32,6 +32,8 @@ IntArray = NDArray[np.int64]
 AskTerms = Callable[[Announcement, IntArray], dict[int, IntArray]]
 _PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 _PRIOR_BINS = (24, 24)
+# Answers to a false announcement may leave an aversion open; answers to a better one tell more.
+_MOST_CORRECTIONS = 3
 
 
 def prior_of(config: RunConfig, num_clients: int) -> Population:
@@ -101,25 +103,27 @@ class Announcer:
     ) -> tuple[ServerPlan, dict[str, Any]]:
         """Return the plan for the rounds from now on, and what to log: how far the crowd is from what was announced."""
         now, here = state.next_round, is_present & ~state.has_left
-        drift = self._drift(now, here)
-        extra: dict[str, Any] = {"budget_drift": float(drift[0])}
-        settings: FederationConfig = self._config.federation
-        is_small = float(np.abs(drift).max()) <= float(settings.drift_tolerance)
+        extra: dict[str, Any] = {"budget_drift": float(self._drift(now, here)[0])}
         is_tried = self._tried is not None and np.array_equal(here, self._tried)
-        if settings.reannounce == "never" or is_small or is_tried or plan.num_rounds - now < 2 or here.sum() < 2:
-            return self._applied(plan), extra
-        self._tried = here
-        try:
-            found = solve_for(self._config, self._sampler, self._believed(now, here), plan.num_rounds - now)
-        except NotConverged as error:
-            return self._applied(plan), {
-                **extra,
-                "reannounced": "no: the game has no equilibrium",
-                "because": str(error),
-            }
-        self._announce(now, found, here)
-        after = float(np.abs(self._drift(now, here)).max())
-        return self._applied(plan), {**extra, "reannounced": "yes", "greatest_drift_after": after}
+        if self._config.federation.reannounce == "on-drift" and not is_tried and plan.num_rounds - now >= 2:
+            extra |= self._corrected(now, here)
+        return self._applied(plan), extra
+
+    def _corrected(self, now: int, here: BoolArray) -> dict[str, Any]:
+        """Announce anew until the crowd is where it is said to be; return what to log of it."""
+        told: dict[str, Any] = {}
+        tolerance = float(self._config.federation.drift_tolerance)
+        for count in range(1, _MOST_CORRECTIONS + 1):
+            if np.abs(self._drift(now, here)).max() <= tolerance or (here & self.has_answered).sum() < 2:
+                return told
+            self._tried = here
+            try:
+                found = solve_for(self._config, self._sampler, self._believed(now, here), self._config.rounds - now)
+            except NotConverged as error:
+                return {**told, "unsolved": str(error)}
+            self._announce(now, found, here)
+            told = {"announced_anew": count, "greatest_drift": float(np.abs(self._drift(now, here)).max())}
+        return told
 
     def memory(self) -> dict[str, Any]:
         """Return what a checkpoint must hold."""

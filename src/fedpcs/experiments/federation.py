@@ -1,6 +1,6 @@
 """The server app of a deployment: it waits for its clients, announces, runs the rounds, and goes on after a crash.
 
-The run's folder is that of any other run: config.toml, manifest.json, arms/…, report.html, result.json; and roster.json:
+The folder is that of any other run (config.toml, manifest.json, arms/…, report.html, result.json) and has a roster.json:
 the clients that take part. Start the app again on the same folder, and it goes on from its last checkpoint.
 """
 

@@ -112,6 +112,7 @@ class ClientBooks:
         Raises:
             BudgetExhausted: It would pass the client's limit.
         """
+        self.folder.mkdir(parents=True, exist_ok=True)
         with PrivacyLedger.open(self.ledger) as ledger:
             if self.limit is not None:
                 ledger.set_limit("self", self.limit)
