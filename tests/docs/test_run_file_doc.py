@@ -14,11 +14,12 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from fedpcs.experiments import replanning
+from fedpcs.experiments import announcing, replanning
 from fedpcs.experiments.run import start_run
 from fedpcs.experiments.run_config import (
     DataConfig,
     EngineConfig,
+    FederationConfig,
     Presence,
     PrivacyConfig,
     RunConfig,
@@ -42,8 +43,18 @@ TABLES: dict[str, type[BaseModel]] = {
     "`[game]`": RunGameConfig,
     "`[sampling]`": SamplingConfig,
     "`[engine]`": EngineConfig,
+    "`[federation]`": FederationConfig,
     "`[[presence]]`": Presence,
 }
+SOMETIMES = [
+    "replanned",
+    "because",
+    "exploitability",
+    "budget_drift",
+    "announced_anew",
+    "greatest_drift",
+    "unsolved",
+]
 SIGNS = (("gt", "> {}"), ("ge", "≥ {}"), ("lt", "< {}"), ("le", "≤ {}"))
 
 
@@ -60,7 +71,11 @@ def rows(heading: str, number: int = 0) -> dict[str, list[str]]:
 
 def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
     """Return the keys a table has for itself; tables within the run have headings of their own."""
-    nested = {"data", "training", "privacy", "game", "sampling", "engine", "presence"} if model is RunConfig else set()
+    nested = (
+        {"data", "training", "privacy", "game", "sampling", "engine", "federation", "presence"}
+        if model is RunConfig
+        else set()
+    )
     return {name: field for name, field in model.model_fields.items() if name not in nested}
 
 
@@ -76,6 +91,8 @@ def kind_of(annotation: Any) -> str:
     if get_origin(annotation) is Literal:
         return "text"
     if get_origin(annotation) is dict:
+        return "table"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return "table"
     return {str: "text", int: "whole number", float: "number", bool: "true or false"}[annotation]
 
@@ -145,20 +162,22 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 def test_fields_of_a_line_are_the_documented_ones(store: RunStore) -> None:
     lines = store.arm("fedpcs", 0).rounds()
-    sometimes = ["replanned", "because", "exploitability"]
     documented = list(rows("A line of `rounds.jsonl`"))
-    assert documented[-3:] == sometimes
+    assert documented[-len(SOMETIMES) :] == SOMETIMES
     for line in lines:
-        assert set(line) - set(sometimes) == set(documented[:-3])
+        assert set(line) - set(SOMETIMES) == set(documented[: -len(SOMETIMES)])
         assert set(line["draw"]) == set(rows("A line of `rounds.jsonl`", 1))
     assert "exploitability" in lines[0]
 
 
-def test_what_replanning_adds_to_a_line_is_documented() -> None:
-    tree = ast.parse(Path(replanning.__file__).read_text(encoding="utf-8"))
-    call = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__call__")
-    keys = [key for node in ast.walk(call) if isinstance(node, ast.Dict) for key in node.keys]
-    assert {ast.literal_eval(key) for key in keys if key is not None} == {"replanned", "because", "exploitability"}
+def test_what_planners_add_to_a_line_is_documented() -> None:
+    found = set()
+    for module, names in ((replanning, ("__call__",)), (announcing, ("__call__", "_corrected"))):
+        tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+        added = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in names]
+        keys = [key for one in added for node in ast.walk(one) if isinstance(node, ast.Dict) for key in node.keys]
+        found |= {ast.literal_eval(key) for key in keys if key is not None}
+    assert found == set(SOMETIMES)
 
 
 def test_kinds_of_failure_and_refusal_are_all_there() -> None:
