@@ -79,7 +79,8 @@ def test_a_wrong_prior_misleads_clients_and_announcing_anew_puts_it_right(client
     config = config_with(WRONG[side], drift_tolerance=0.003)
     known = truth(config, clients)
     announcer, asked = announcer_of(config, clients)
-    misled = announcer.start()
+    announcer.start()
+    misled = announcer.schedule
     strayed = np.abs(announcer._drift(0, EVERYONE)).max()
     assert strayed > 0.15
     _, told = announcer(Plan(num_rounds=ROUNDS), at_round(0), EVERYONE)
@@ -119,7 +120,8 @@ def test_drift_is_reported_and_let_be_where_that_is_wanted(clients):
 
 def test_a_correction_in_mid_run_keeps_what_was_spent_and_changes_what_comes(clients):
     announcer, asked = announcer_of(config_with(WRONG["high"]), clients)
-    before = announcer.start()
+    announcer.start()
+    before = announcer.schedule
     announcer(Plan(num_rounds=ROUNDS), at_round(2), EVERYONE)
     after = announcer.schedule
     assert asked[-1][0].first_round == 2
@@ -151,19 +153,20 @@ def test_what_a_checkpoint_holds_is_all_there_is_to_know(clients):
     announcer, _ = announcer_of(config, clients)
     announcer.start()
     announcer(Plan(num_rounds=ROUNDS), at_round(1), EVERYONE)
-    other, _ = announcer_of(config, clients)
-    other.start()
+    other, asked = announcer_of(config, clients)
     other.recall(Plan(num_rounds=ROUNDS), announcer.memory())
     for name in ("reward", "budget", "pay", "announced_mean"):
         np.testing.assert_array_equal(getattr(other.schedule, name), getattr(announcer.schedule, name))
     assert other._told == announcer._told
     _, told = other(Plan(num_rounds=ROUNDS), at_round(2), EVERYONE)
     assert "announced_anew" not in told
+    assert asked == []  # clients have agreed to the last announcement, and must not hear an older one
 
 
 def test_rewards_are_for_what_is_spent(clients):
     announcer, _ = announcer_of(config_with(None), clients)
-    found = announcer.start()
+    announcer.start()
+    found = announcer.schedule
     np.testing.assert_allclose(found.pay, found.reward[:, np.newaxis] * found.budget / 0.01)
 
 

@@ -61,37 +61,26 @@ class Announcer:
         self._num_clients = num_clients
         self.has_answered: BoolArray = np.zeros(num_clients, dtype=np.bool_)
         self._tried: BoolArray | None = None
-        self._schedule: Schedule
-        self._told: Announcement
+        self._schedule = _blank(config, num_clients)
+        self._told = self._announcement(0, self._schedule.reward, self._schedule.announced_mean)
 
     @property
     def schedule(self) -> Schedule:
         """What was announced, and what clients answered."""
         return self._schedule
 
-    def start(self) -> Schedule:
-        """Solve the game for the prior, announce it, and return what clients answer.
+    def start(self) -> None:
+        """Solve the game for the prior, announce it, and hear what clients answer. Not for a run that has begun.
 
         Raises:
             NotConverged: The prior's game has no equilibrium that certifies.
             QuorumNotReached: Nobody answers.
         """
-        found = solve_for(self._config, self._sampler, prior_of(self._config, self._num_clients), self._config.rounds)
-        rounds, unit = self._config.rounds, float(self._config.game.budget_unit)
-        self._schedule = Schedule(
-            reward=np.zeros(rounds),
-            budget=np.full((rounds, self._num_clients), unit * float(self._config.game.budget_bounds[0])),
-            pay=np.zeros((rounds, self._num_clients)),
-            announced_mean=np.ones(rounds),
-            cohort_size=np.ones(rounds, dtype=np.int64),
-            standing="converged",
-            exploitability=None,
-            settled_by="",
-        )
+        prior = prior_of(self._config, self._num_clients)
+        found = solve_for(self._config, self._sampler, prior, self._config.rounds)
         self._announce(0, found, np.ones(self._num_clients, dtype=np.bool_))
         if not self.has_answered.any():
             raise QuorumNotReached("no client answered what was announced. Are clients connected, and may they answer?")
-        return self._schedule
 
     def ask_missing(self, is_connected: BoolArray) -> None:
         """Put the last announcement to clients that are here and have not answered it."""
@@ -133,6 +122,7 @@ class Announcer:
             "tried": np.zeros(0, dtype=np.bool_) if self._tried is None else self._tried,
             "told_from": np.array([told.first_round]),
             "told_mean": np.array(told.mean_budget),
+            "told_exploitability": np.array([self._schedule.exploitability]),
             **{name: getattr(self._schedule, name) for name in _PATHS},
         }
 
@@ -140,7 +130,8 @@ class Announcer:
         """Go on from what a checkpoint held; return the plan as it was then."""
         self.has_answered = memory["has_answered"]
         self._tried = memory["tried"] if memory["tried"].size else None
-        self._schedule = replace(self._schedule, **{name: memory[name] for name in _PATHS})
+        gain = float(memory["told_exploitability"][0])
+        self._schedule = replace(self._schedule, exploitability=gain, **{name: memory[name] for name in _PATHS})
         first = int(memory["told_from"][0])
         self._told = self._announcement(first, self._schedule.reward[first:], memory["told_mean"])
         return self._applied(plan)
@@ -214,3 +205,18 @@ class Announcer:
             mean_budget=now.announced_mean,
             cohort_size=now.cohort_size,
         )
+
+
+def _blank(config: RunConfig, num_clients: int) -> Schedule:
+    """Return the schedule of a run in which nothing was announced, and nobody has agreed to anything."""
+    rounds, lowest = config.rounds, float(config.game.budget_unit) * float(config.game.budget_bounds[0])
+    return Schedule(
+        reward=np.zeros(rounds),
+        budget=np.full((rounds, num_clients), lowest),
+        pay=np.zeros((rounds, num_clients)),
+        announced_mean=np.full(rounds, lowest),
+        cohort_size=np.ones(rounds, dtype=np.int64),
+        standing="converged",
+        exploitability=None,
+        settled_by="",
+    )

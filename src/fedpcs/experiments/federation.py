@@ -1,7 +1,7 @@
 """The server app of a deployment: it waits for its clients, announces, runs the rounds, and goes on after a crash.
 
-The folder is that of any other run (config.toml, manifest.json, arms/…, report.html, result.json) and has a roster.json:
-the clients that take part. Start the app again on the same folder, and it goes on from its last checkpoint.
+The folder is that of any other run, with config.toml, manifest.json, arms/…, report.html and result.json, and with the
+clients that take part in roster.json. Start the app again on the same folder, and it goes on from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -161,14 +161,21 @@ def _run(
     def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
+    arm_store = store.arm(arm.sampler, arm.seed)
     announcer = Announcer(config, sampler, name, sizes.size, ask)
-    schedule = announcer.start()
+    if not arm_store.checkpoints.exists():  # otherwise the last of them knows what was agreed
+        announcer.start()
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    plan = plan_for(config, arm, sampler, schedule, sizes, model)
+    plan = plan_for(config, arm, sampler, announcer.schedule, sizes, model)
     # The server's own part of the data set is its test records: no client's record is in it.
     tests = ClientSide(plan.client, model, deal_out(dataset, [np.zeros(1, dtype=np.int64)]))
     engine = GridEngine(
-        grid, directory.nodes, InProcessEngine(tests).score, deadline_seconds=deadline, poll_seconds=poll_seconds
+        grid,
+        directory.nodes,
+        InProcessEngine(tests).score,
+        deadline_seconds=deadline,
+        poll_seconds=poll_seconds,
+        task_seconds=deadline,
     )
 
     def presence(_: int) -> NDArray[np.bool_]:
@@ -183,7 +190,6 @@ def _run(
         strays = "" if drift is None else f", budgets {drift:+.1%} from what was announced"
         say(f"round {record['round']}: {heard}{score}{strays} ({seconds:.0f} s)")
 
-    arm_store = store.arm(arm.sampler, arm.seed)
     arm_store.create()
     settings = Settings(
         delta=float(config.privacy.delta),

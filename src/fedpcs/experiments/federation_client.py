@@ -36,16 +36,21 @@ def client_app(config_file: str | Path) -> ClientApp:
     Args:
         config_file: The run's file, which the app brings along; the same for the server and all clients.
     """
-    return make_client_app(_Members(str(config_file)))
+    return make_client_app(Members(str(config_file)))
 
 
 @dataclass(frozen=True)
-class _Members:
-    """Makes the one client a node plays."""
+class Members:
+    """Makes the one client a node plays.
+
+    Attributes:
+        config_file: The run's file.
+    """
 
     config_file: str
 
     def __call__(self, context: Context, run: str) -> Member:
+        """Return a node's client, whatever the run: its records, and its books of all runs."""
         told = context.node_config
         if missing := [name for name in _NEEDED if name not in told]:
             raise InvalidInput(f"node-config must name {', '.join(missing)}. Start the node with --node-config.")

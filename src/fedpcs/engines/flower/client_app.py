@@ -7,23 +7,28 @@ is released, whatever the server's says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import faulthandler
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_books import ClientBooks
-from fedpcs.errors import InvalidInput
+from fedpcs.engines.inprocess import InProcessEngine
+from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.learning.client import ClientSide, Question
-from fedpcs.learning.layout import as_tensor
-from fedpcs.learning.protocol import Task
+from fedpcs.learning.layout import Values, as_tensor
+from fedpcs.learning.protocol import ClientReport, Task
 from fedpcs.learning.releases import release_event, source_of
 from fedpcs.learning.threads import one_thread
+
+_GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -86,12 +91,38 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
             _check_allowed(member, ", ".join(task.measures))
         if member.books is not None:
             _agree_and_charge(member, member.books, task)
-        model = as_tensor(np.asarray(parameters, dtype=np.float32))
-        with one_thread():
-            report = member.side.answer(task, model, torch.empty_like(model))
+        report = _answer(member, task, np.asarray(parameters, dtype=np.float32), message.metadata.ttl)
         return Message(messages.report_content(report), reply_to=message)
 
     return app
+
+
+def _answer(member: Member, task: Task, parameters: Values, seconds: float) -> ClientReport:
+    """Train, for as long as the message lives: a SuperNode takes no other message before this one is answered.
+
+    What is told of a failure is its kind and the exception's name. Its words may speak of records: they stay here.
+    """
+    with _ended_after(seconds + _GRACE_SECONDS, member.books is not None):
+        (reply,) = InProcessEngine(member.side, seconds).run(parameters, [task])
+    if isinstance(reply, ClientReport):
+        return reply
+    if member.books is None:
+        raise FedpcsError(reply.reason)
+    print(f"fedpcs: {member.name} fails in round {task.round_index}: {reply.reason}", file=sys.stderr, flush=True)
+    raise FedpcsError(f"{reply.kind}: {reply.reason.partition(':')[0]}; why is in the log of {member.name}")
+
+
+@contextmanager
+def _ended_after(seconds: float, has_own_process: bool) -> Iterator[None]:
+    """End this process if the block takes longer: a client that hangs in C would hold its node up for ever."""
+    if not has_own_process or sys.__stderr__ is None:
+        yield
+        return
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def _agree_and_charge(member: Member, books: ClientBooks, task: Task) -> None:

@@ -32,7 +32,7 @@ class Directory:
     def __init__(self, grid: Grid, poll_seconds: float, say: Callable[[str], None]) -> None:
         self._grid, self._poll_seconds, self._say = grid, poll_seconds, say
         self._hellos: dict[int, messages.Hello] = {}
-        self._refused: set[int] = set()
+        self._refused: dict[int, messages.Hello] = {}
         self._numbers: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
 
@@ -65,7 +65,10 @@ class Directory:
         ids = set(self._grid.get_node_ids())
         for gone in set(self._hellos) - ids:
             self._say(f"{self._hellos.pop(gone).name} has gone")
-        for node, hello in self._asked(sorted(ids - set(self._hellos) - self._refused)):
+        self._refused = {node: hello for node, hello in self._refused.items() if node in ids}
+        for node, hello in self._asked(sorted(ids - set(self._hellos) - set(self._refused))):
+            self._welcome(node, hello)
+        for node, hello in list(self._refused.items()):  # whoever had its name may have gone
             self._welcome(node, hello)
         return self._hellos
 
@@ -89,10 +92,11 @@ class Directory:
         elif self._sizes and hello.num_samples != self._sizes[hello.name]:
             problem = f"it had {self._sizes[hello.name]} records when the run began, and says {hello.num_samples} now"
         if problem is None:
+            self._refused.pop(node, None)
             self._hellos[node] = hello
             self._say(f"{hello.name} is connected")
-        else:
-            self._refused.add(node)
+        elif node not in self._refused:
+            self._refused[node] = hello
             self._say(f"a node that calls itself {hello.name} is not heard: {problem}")
 
     def _asked(self, nodes: Sequence[int]) -> Iterator[tuple[int, messages.Hello]]:

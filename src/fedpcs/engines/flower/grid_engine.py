@@ -34,6 +34,8 @@ class GridEngine:
         score: Evaluates a model; the server's test records are its own.
         deadline_seconds: How long to wait for the next reply; clients not heard by then have failed.
         poll_seconds: How often to look for replies.
+        task_seconds: How long a node may work at one task; its client app ends itself then. None: as long as the whole
+            cohort may take one after another, as clients of a simulation do.
     """
 
     name = "flower"
@@ -46,12 +48,14 @@ class GridEngine:
         *,
         deadline_seconds: float = 600.0,
         poll_seconds: float = 0.05,
+        task_seconds: float | None = None,
     ) -> None:
         self._grid = grid
         self._nodes = nodes
         self._score = score
         self._deadline_seconds = deadline_seconds
         self._poll_seconds = poll_seconds
+        self._task_seconds = task_seconds
 
     def run(self, parameters: Values, tasks: Sequence[Task]) -> Iterator[Reply]:
         """Yield a reply for every task, in the order they come in."""
@@ -93,10 +97,9 @@ class GridEngine:
         for index in absent:
             yield index, Error(code=5, reason="no node of this client is connected")
         found = {index: nodes[task.client] for index, task in enumerate(tasks) if index not in absent}
-        sent = {
-            index: Message(contents[index], node, kind, ttl=self._deadline_seconds * max(1, len(tasks)))
-            for index, node in found.items()
-        }
+        one_by_one = self._deadline_seconds * max(1, len(tasks))
+        seconds = one_by_one if self._task_seconds is None else self._task_seconds
+        sent = {index: Message(contents[index], node, kind, ttl=seconds) for index, node in found.items()}
         yield from exchange(self._grid, sent, self._deadline_seconds, self._poll_seconds)
 
 

@@ -1,0 +1,336 @@
+"""A whole federation over messages: what crosses the wire, who is heard, and what a crash may not undo."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import numpy as np
+import pytest
+from flwr.app import Message, RecordDict
+from local_grid import LocalGrid
+
+from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.client_app import make_client_app
+from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.experiments.federation import serve
+from fedpcs.experiments.federation_client import client_app
+from fedpcs.experiments.run_config import load_run_config
+from fedpcs.learning.protocol import Task
+from fedpcs.privacy.budget import Rho
+
+SECRETS = ((0.3517, 4.0313), (0.6029, 6.5177), (0.8523, 9.0411))
+NODES = (71, 5, 33)
+RUN = """
+name = "wired"
+rounds = 3
+[data]
+partition = "iid"
+[training]
+learning_rate = 2.0
+batch_size = 0
+[privacy]
+mode = "record"
+noise = "secure"
+[game]
+budget_unit = 0.01
+reward = 6.0
+[sampling]
+samplers = ["fedpcs"]
+sampling_ratio = 0.67
+rule = "precision"
+[engine]
+deadline_seconds = 5.0
+[federation]
+wait_seconds = 1.0
+"""
+
+
+class Wire(LocalGrid):
+    """Keeps every message and every reply; nodes know what they were started with."""
+
+    def __init__(self, app, folder, nodes=NODES):
+        super().__init__(app, nodes)
+        self.crossed, self.on_push = [], lambda message: None
+        for number, node in enumerate(self.node_ids):
+            self.tell(node, number, folder)
+
+    def tell(self, node, number, folder):
+        aversion, budget = SECRETS[number]
+        self.contexts[node].node_config.update(
+            {
+                "partition-id": number,
+                "num-partitions": len(SECRETS),
+                "privacy-aversion": aversion,
+                "initial-budget": budget,
+                "state-dir": str(folder / f"client{number}"),
+            }
+        )
+
+    def push_messages(self, pushed):
+        pushed = list(pushed)
+        for message in pushed:
+            self.on_push(message)
+        ids = super().push_messages(pushed)
+        self.crossed += [(message, self.replies[number]) for message, number in zip(pushed, ids, strict=True)]
+        return ids
+
+
+@pytest.fixture
+def run_file(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(RUN)
+    return path
+
+
+@pytest.fixture
+def config(run_file):
+    return load_run_config(str(run_file), ["data.num_clients=3"])
+
+
+@pytest.fixture
+def wire(run_file, tmp_path):
+    return Wire(client_app(run_file), tmp_path)
+
+
+def serve_quietly(wire, config, folder):
+    said = []
+    return serve(wire, config, folder, say=said.append, poll_seconds=0.0), said
+
+
+def columns(path, sql):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(sql).fetchall()
+
+
+def text_of(content):
+    return content["text"]["json"] if "text" in content else ""
+
+
+def test_what_crosses_the_wire_is_this_and_nothing_else(wire, config, tmp_path):
+    serve_quietly(wire, config, tmp_path / "run")
+    told, heard = {}, {}
+    for message, reply in wire.crossed:
+        kind = message.metadata.message_type
+        for fields, content in ((told, message.content), (heard, reply.content)):
+            assert set(content) <= {"text", "numbers"}
+            found = set(json.loads(text_of(content) or "{}"))
+            assert fields.setdefault(kind, (found, set(content))) == (found, set(content))
+    both, text = {"text", "numbers"}, {"text"}
+    report = {
+        "run",
+        "round_index",
+        "client",
+        "nonce",
+        "budget",
+        "num_samples",
+        "names",
+        "shapes",
+        "dtype",
+        "measures",
+    }
+    assert heard == {
+        messages.HELLO: ({"name", "num_samples"}, text),
+        messages.TERMS: ({"budgets"}, text),
+        messages.TRAIN: (report, both),
+    }
+    announced = {
+        "run",
+        "first_round",
+        "budget_unit",
+        "reward",
+        "mean_budget",
+        "cohort_size",
+        "num_clients",
+        "selection",
+    }
+    assert told == {
+        messages.HELLO: (set(), set()),
+        messages.TERMS: (announced, text),
+        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures"}, both),
+    }
+    from_clients = " ".join(text_of(reply.content) for _, reply in wire.crossed)
+    assert json.loads(text_of(wire.crossed[-1][1].content))["measures"] == {}
+    for aversion, _ in SECRETS:
+        assert str(aversion) not in from_clients
+    assert "wired" in from_clients
+
+
+def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(wire, config, tmp_path):
+    store, said = serve_quietly(wire, config, tmp_path / "run")
+    ledger = store.arm("fedpcs", 0).ledger
+    charged = columns(ledger, "SELECT client, round_index, rho_nanos FROM charges")
+    for number in range(3):
+        own = columns(tmp_path / f"client{number}" / "ledger.sqlite", "SELECT round_index, rho_nanos FROM charges")
+        assert sorted(own) == sorted((t, nanos) for client, t, nanos in charged if client == str(number))
+        agreed = json.loads((tmp_path / f"client{number}" / "agreed.json").read_text())["wired/fedpcs/0"]["budgets"]
+        assert all(agreed[t] == nanos for t, nanos in own)
+    rewards = columns(ledger, "SELECT client, round_index, amount_nanos FROM rewards")
+    budgets = {(client, t): nanos for client, t, nanos in charged}
+    for client, t, amount in rewards:
+        assert amount == pytest.approx(6.0 * budgets[client, t] / 0.01, rel=1e-6, abs=1.0) or amount == 0
+    assert store.result["arms"][0]["accuracy"] > 0.3
+    assert store.report.exists()
+    assert sum("is connected" in words for words in said) == 3
+
+
+def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(wire, config, tmp_path):
+    class Killed(BaseException):
+        pass
+
+    def kill(message):
+        if message.metadata.message_type == messages.TRAIN and json.loads(text_of(message.content))["round_index"] == 2:
+            raise Killed
+
+    wire.on_push = kill
+    with pytest.raises(Killed):
+        serve_quietly(wire, config, tmp_path / "run")
+    ledger = tmp_path / "run" / "arms" / "fedpcs-seed0" / "ledger.sqlite"
+    charged = columns(ledger, "SELECT number, client, round_index, attempt FROM charges ORDER BY number")
+    paid = columns(ledger, "SELECT client, round_index, amount_nanos FROM rewards")
+    assert {t for _, t, _ in paid} == {0, 1}
+    wire.on_push = lambda message: None
+    again = Wire(wire.app, tmp_path, (900, 901, 902))  # restarted nodes have new ids
+    store, _ = serve_quietly(again, config, tmp_path / "run")
+    after = columns(ledger, "SELECT number, client, round_index, attempt FROM charges ORDER BY number")
+    assert after[: len(charged)] == charged
+    assert {t for _, _, t, _ in after[len(charged) :]} == {2}
+    rewards = columns(ledger, "SELECT client, round_index, amount_nanos FROM rewards")
+    assert [one for one in rewards if one[1] < 2] == paid
+    assert len({(client, t) for client, t, _ in rewards}) == len(rewards)
+    lines = store.arm("fedpcs", 0).rounds()
+    assert [line["round"] for line in lines] == [0, 1, 2]
+    assert not any(message.metadata.message_type == messages.TRAIN and t < 2 for message, t in trained(again))
+
+
+def trained(wire):
+    for message, _ in wire.crossed:
+        if message.metadata.message_type == messages.TRAIN:
+            yield message, json.loads(text_of(message.content))["round_index"]
+
+
+def test_a_run_that_is_done_is_left_alone(wire, config, tmp_path):
+    serve_quietly(wire, config, tmp_path / "run")
+    before = len(wire.crossed)
+    _, said = serve_quietly(wire, config, tmp_path / "run")
+    assert len(wire.crossed) == before
+    assert "done already" in said[-1]
+
+
+def test_another_run_in_the_folder_is_refused(wire, config, run_file, tmp_path):
+    serve_quietly(wire, config, tmp_path / "run")
+    other = load_run_config(str(run_file), ["data.num_clients=3", "rounds=4"])
+    with pytest.raises(InvalidInput, match="rounds was 3, is 4"):
+        serve_quietly(wire, other, tmp_path / "run")
+
+
+def test_too_few_clients_in_time_is_an_error_that_says_how_many(run_file, config, tmp_path):
+    wire = Wire(client_app(run_file), tmp_path, NODES[:2])
+    with pytest.raises(QuorumNotReached, match="2 of 3 clients"):
+        serve_quietly(wire, config, tmp_path / "run")
+
+
+def test_a_second_node_of_the_same_name_is_not_heard(run_file, config, tmp_path):
+    wire = Wire(client_app(run_file), tmp_path)
+    wire.node_ids.append(404)
+    wire.contexts[404] = Wire(wire.app, tmp_path, (404,)).contexts[404]  # it calls itself client-0, as node 71 does
+    _, said = serve_quietly(wire, config, tmp_path / "run")
+    assert any("another node has this name" in words for words in said)
+    asked = {
+        message.metadata.dst_node_id for message, _ in wire.crossed if message.metadata.message_type != "query.hello"
+    }
+    assert len(asked & {71, 404}) == 1
+
+
+@pytest.mark.parametrize("content", [RecordDict(), messages.hello_content(messages.Hello("", 3))])
+def test_a_node_that_does_not_say_who_it_is_keeps_nobody_from_training(run_file, config, tmp_path, content):
+    wire = Wire(client_app(run_file), tmp_path)
+    wire.node_ids.append(404)
+    inner = wire.app
+
+    def app(message, context):
+        return Message(content, reply_to=message) if context.node_id == 404 else inner(message, context)
+
+    wire.app, wire.contexts[404] = app, type(wire.contexts[71])(1, 404, {}, RecordDict(), None)
+    store, said = serve_quietly(wire, config, tmp_path / "run")
+    assert store.result is not None
+    assert any("does not say who it is" in words for words in said)
+
+
+def test_a_node_that_leaves_is_not_drawn_and_comes_back_under_its_name(run_file, tmp_path):
+    config = load_run_config(str(run_file), ["data.num_clients=3", "rounds=6"])
+    wire = Wire(client_app(run_file), tmp_path)
+
+    def meddle(message):
+        now = json.loads(text_of(message.content) or "{}").get("round_index", 0)
+        if now >= 1 and 5 in wire.node_ids and now < 3:
+            wire.node_ids.remove(5)
+        if now >= 3 and 5 not in wire.node_ids and 606 not in wire.node_ids:
+            wire.node_ids.append(606)
+            wire.contexts[606] = wire.contexts[5]
+
+    wire.on_push = meddle
+    store, said = serve_quietly(wire, config, tmp_path / "run")
+    cohorts = [line["cohort"] for line in store.arm("fedpcs", 0).rounds()]
+    assert 1 not in cohorts[2] + cohorts[3]
+    assert any("client-1 has gone" in words for words in said)
+    assert sum("client-1 is connected" in words for words in said) == 2
+
+
+def test_a_task_with_another_budget_than_agreed_releases_nothing(wire, config, tmp_path):
+    serve_quietly(wire, config, tmp_path / "run")
+    before = columns(tmp_path / "client0" / "ledger.sqlite", "SELECT * FROM charges")
+    task = Task("wired/fedpcs/0", 1, 0, "n", Rho.of(0.11))
+    content = messages.task_content(task, messages.model_record(np.zeros(650, dtype=np.float32)))
+    (number,) = wire.push_messages([Message(content, 71, messages.TRAIN)])
+    reply = wire.replies[number]
+    assert reply.has_error()
+    assert "was agreed" in reply.error.reason
+    assert columns(tmp_path / "client0" / "ledger.sqlite", "SELECT * FROM charges") == before
+
+
+def test_a_sampler_that_needs_what_clients_do_not_tell_is_refused_at_once(run_file, wire, tmp_path):
+    config = load_run_config(str(run_file), ["data.num_clients=3", 'sampling.samplers=["fed-cbs"]'])
+    with pytest.raises(InvalidInput, match="label_counts"):
+        serve_quietly(wire, config, tmp_path / "run")
+    assert wire.crossed == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"privacy-aversion": None}, "must name privacy-aversion"),
+        ({"partition-id": 3}, r"partition-id must be in \[0, 2\]"),
+        ({"privacy-aversion": 1.5}, "privacy_aversion"),
+        ({"initial-budget": -1.0}, "initial_budget"),
+    ],
+)
+def test_a_node_started_wrongly_is_told_what_is_wrong(run_file, tmp_path, change, words):
+    wire = Wire(client_app(run_file), tmp_path)
+    told = wire.contexts[71].node_config
+    for name, value in change.items():
+        told.pop(name)
+        if value is not None:
+            told[name] = value
+    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(wire.replies[number].error.reason)
+
+
+def test_seeded_noise_is_for_simulations(tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(RUN.replace('noise = "secure"', 'noise = "fast"'))
+    wire = Wire(client_app(path), tmp_path)
+    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
+    assert "can be taken off again" in wire.replies[number].error.reason
+    wire.contexts[71].node_config["allow-seeded-noise"] = True
+    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
+    assert messages.read_hello(wire.replies[number].content).name == "client-0"
+
+
+def test_a_simulated_client_has_no_books_to_agree_with(tmp_path):
+    from fedpcs.engines.flower.client_app import Member
+
+    grid = LocalGrid(make_client_app(lambda context, run: Member("0", None, 1)), (7,))
+    told = messages.Announcement("run", 0, 1.0, (1.0,), (1.0,), (1,), 1, "budget-aware")
+    (number,) = grid.push_messages([Message(messages.announcement_content(told), 7, messages.TERMS)])
+    assert "has no books" in grid.replies[number].error.reason
