@@ -88,7 +88,7 @@ def seconds_of(cell: Cell, pace: Pace) -> float:
 
 
 def _data_key(config: RunConfig) -> str:
-    return f"{config.data.name} {config.data.validation_share}"
+    return f"{config.data.name} {config.data.features} {config.data.validation_share}"
 
 
 def _pace_key(config: RunConfig) -> str:

@@ -108,7 +108,7 @@ def train_by_record(
     """Do what `private_sgd` does, on the model inside `gradient` itself: one check serves many trainings."""
     inputs, targets = data
     trained = [value for value in gradient.model.parameters() if value.requires_grad]
-    before = nn.utils.parameters_to_vector(trained).detach().double()
+    before = _flat(trained)
     steps: list[Step] = []
     variance, reach, num_zeroed = 0.0, 0.0, 0
     for batch, records in disjoint_batches(len(inputs), plan.batch_size, mechanism.local_epochs, order):
@@ -121,7 +121,7 @@ def train_by_record(
         reach += plan.learning_rate * plan.clip_norm
         num_zeroed += mean.num_zeroed
     assert compose_steps(steps) <= mechanism.budget
-    value = (before - nn.utils.parameters_to_vector(trained).detach().double()).numpy()
+    value = (before - _flat(trained)).numpy()
     value.flags.writeable = False
     return PrivateUpdate(value, mechanism.event(source), tuple(steps), float(np.sqrt(variance)), reach, num_zeroed)
 
@@ -142,6 +142,11 @@ def disjoint_batches(
         shuffled = order.permutation(num_records)
         for index, start in enumerate(range(0, num_records, size)):
             yield Batch(epoch, index), shuffled[start : start + size]
+
+
+def _flat(parameters: list[nn.Parameter]) -> Tensor:
+    """Return all numbers in one vector, in the order of their indices however they lie in memory."""
+    return torch.cat([value.detach().reshape(-1) for value in parameters]).double()
 
 
 def _move(parameters: list[nn.Parameter], gradient: Tensor, learning_rate: float) -> None:
