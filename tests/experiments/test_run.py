@@ -158,7 +158,7 @@ def finished_run(tmp_path_factory):
     watcher = Watcher()
     config = tiny(sampling={"samplers": ["fedpcs", "random"]}, privacy={"limit_epsilon": 30.0})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_write_report", lambda store, watcher: None)
+        patch.setattr(run, "write_report_safely", lambda store, say: None)
         store = run.start_run(config, folder, None, watcher)
     return config, store, watcher
 

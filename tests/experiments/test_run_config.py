@@ -75,7 +75,7 @@ def test_without_a_source_it_is_the_default_preset():
         ("sampling.rule=best", "sampling.rule", "'best'", "'hajek'"),
         ("sampling.settings.randon.floor=1", "sampling.settings", "'randon'", "sampling.samplers"),
         ("sampling.settings.random=3", "sampling.settings.random", "3", "dictionary"),
-        ("engine.kind=gpu", "engine.kind", "'gpu'", "'workers' or 'in-process'"),
+        ("engine.kind=gpu", "engine.kind", "'gpu'", "'workers', 'in-process' or 'flower'"),
         ("engine.num_workers=0", "engine.num_workers", "0", "1"),
         ("engine.quorum=2", "engine.quorum", "2", "1"),
         ("presence=[{client=-1}]", "presence.0.client", "-1", "0"),

@@ -50,7 +50,7 @@ def command(job: dict[str, Any]) -> None:
     multiprocessing.forkserver._forkserver.ensure_running = lambda: None
     multiprocessing.forkserver.ensure_running = lambda: None
     if not job.get("draws_report"):  # figures take longer than all the rest of these runs
-        fedpcs.experiments.run._write_report = lambda store, watcher: None
+        fedpcs.experiments.run.write_report_safely = lambda store, say: None
     _die_at_write(job.get("die_at_write"))
     _limit_files(job.get("most_bytes"))
     sys.argv = ["fedpcs", *job["arguments"]]

@@ -38,7 +38,7 @@ from fedpcs.privacy.budget import Rho
 def _no_report(request, monkeypatch):
     """Figures take longer than these runs."""
     if "report" not in request.node.name:
-        monkeypatch.setattr(run, "_write_report", lambda store, watcher: None)
+        monkeypatch.setattr(run, "write_report_safely", lambda store, say: None)
 
 
 class Flaky:

@@ -30,7 +30,7 @@ ROUNDS = 5
 @pytest.fixture(autouse=True)
 def _no_report(monkeypatch):
     """Figures take longer than these runs."""
-    monkeypatch.setattr(run, "_write_report", lambda store, watcher: None)
+    monkeypatch.setattr(run, "write_report_safely", lambda store, say: None)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def whole(tmp_path_factory):
     """The folder of a run that was left alone."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "_write_report", lambda store, watcher: None)
+        patch.setattr(run, "write_report_safely", lambda store, say: None)
         start_run(tiny(rounds=ROUNDS), folder, None, Watcher())
     return folder
 

@@ -29,7 +29,7 @@ from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 # What must be the same for a resumed run to equal one that never stopped.
 _MUST_MATCH = ("config", "data", "code", "own_code", "fedpcs", "torch", "numpy", "numba", "scipy")
 # Words in the paths of source files that show numbers and do not make them.
-_ONLY_SHOW = ("cli.py", "figure", "report", "page", "progress", "table", "sweep", "compare", "exhibits")
+_ONLY_SHOW = ("cli/", "figure", "report", "page", "progress", "table", "sweep", "compare", "exhibits")
 
 
 @dataclass(frozen=True)

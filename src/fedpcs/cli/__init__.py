@@ -1,0 +1,54 @@
+"""The command line. Each verb parses, calls one function, prints; stdout is data, stderr is talk."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from fedpcs.cli.options import app as app
+from fedpcs.errors import FedpcsError
+
+# isort: off
+# In the order in which help lists the verbs.
+from fedpcs.cli import runs as runs
+from fedpcs.cli import studies as studies
+from fedpcs.cli import games as games
+from fedpcs.cli import checks as checks
+from fedpcs.cli import data as data
+# isort: on
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"fedpcs {version('fedpcs')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; an error becomes one line on stderr and its exit code."""
+    try:
+        app()
+    except FedpcsError as error:
+        print(f"fedpcs: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except MemoryError as error:
+        print(f"fedpcs: out of memory: {error or 'no more to be had'}. Ask for less.", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"fedpcs: the system refused: {error}. Is the place there, and may it be written to?", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("fedpcs: interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,117 @@
+"""Verbs that check: privacy, samplers, audit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedpcs.cli.options import JsonOption, app
+from fedpcs.errors import InvalidInput
+
+
+# A negative number is a value to refuse with a reason, not an unknown option.
+@app.command(context_settings={"ignore_unknown_options": True})
+def privacy(
+    rho: Annotated[float | None, typer.Argument(metavar="RHO", help="A zCDP budget, such as a client's total.")] = None,
+    delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
+    epsilon: Annotated[float | None, typer.Option(help="Convert this ε to ρ instead.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Convert a zCDP budget ρ to (ε, δ), three ways, and say which to quote.
+
+    Example: fedpcs privacy 0.5 --delta 1e-5
+
+    And back: fedpcs privacy --epsilon 8 --delta 1e-5
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import privacy_report
+
+    if (rho is None) == (epsilon is None):
+        raise InvalidInput("give either RHO or --epsilon, not both. Example: fedpcs privacy 0.5 --delta 1e-5")
+    found = privacy_report.to_both_sides(rho, epsilon, delta)
+    if as_json:
+        print(json.dumps(found))
+    else:
+        privacy_report.print_conversion(found, Console())
+
+
+@app.command()
+def samplers(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="One sampler, or your own as package.module:ClassName.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the samplers: what each reads from clients, whether that is private, whether its weights are unbiased.
+
+    Example: fedpcs samplers
+
+    With a NAME, show its settings and hold it to every sampler's promises: fedpcs samplers aocs
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import sampler_report
+
+    if name is None:
+        found = sampler_report.describe_all()
+        if as_json:
+            print(json.dumps(found))
+        else:
+            sampler_report.print_all(found, Console())
+        return
+    sampler_report.check(name)
+    one = sampler_report.describe(name)
+    if as_json:
+        print(json.dumps(one, default=str))
+    else:
+        sampler_report.print_one(one, Console())
+
+
+@app.command()
+def audit(
+    mode: Annotated[str, typer.Option(help="client, record, record-training, paper or paper-one-step.")] = "client",
+    rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,
+    canaries: Annotated[int, typer.Option(help="Runs with the canary; as many again go without.")] = 1000,
+    noise: Annotated[str, typer.Option(help="secure, exact or fast (seeded, for simulation).")] = "secure",
+    delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
+    seed: Annotated[int, typer.Option(help="Of canaries and backgrounds; of the noise too if it is fast.")] = 0,
+    rounds: Annotated[int, typer.Option(help="Rounds each canary takes part in; ρ adds up.")] = 1,
+    figure: Annotated[Path, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here.")] = Path(
+        "fedpcs-audit.png"
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Try to break a privacy mode's claim with canaries, and print lower bounds on its ε.
+
+    Exit code 7 if the claim is contradicted, which is expected of mode paper; 0 if it is not; 2 for bad input.
+
+    Example: fedpcs audit --mode record --rho 0.5 --figure roc.png
+    """
+    from rich.console import Console
+
+    from fedpcs.experiments import audit_figure, audit_report, audit_run, figure_style
+
+    if figure.is_dir() or not figure.parent.is_dir():
+        raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
+    talk = Console(stderr=True)
+    with talk.status("Running canaries …"):
+        found = audit_run.run_audit(
+            mode, rho, num_canaries=canaries, noise=noise, seed=seed, delta=delta, num_rounds=rounds
+        )
+    if as_json:
+        print(json.dumps(audit_report.audit_object(found)))
+    else:
+        audit_report.print_audit(found, Console())
+    try:
+        figure_style.save(audit_figure.roc_figure(found), figure)
+        talk.print(f"wrote {figure}")
+    except InvalidInput as error:  # a picture that cannot be written must not hide the verdict
+        if not found.result.is_contradicted:
+            raise
+        talk.print(f"fedpcs: {error}")
+    if found.result.is_contradicted:
+        raise typer.Exit(7)

@@ -1,0 +1,74 @@
+"""Verbs that train: run, resume."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedpcs.cli.options import DataDirOption, JsonOption, app
+from fedpcs.experiments.presets import preset_names
+
+_PRESETS = ", ".join(preset_names())
+
+
+@app.command()
+def run(
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CONFIG.toml|PRESET]",
+            help=f"What to run: a file, or a preset ({_PRESETS}).",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep the run; a new folder.")] = None,
+    data_dir: DataDirOption = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5."),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Where clients run: workers, in-process or flower.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a federation with every sampler and seed asked for, and write a report.
+
+    Exit code 0 when done, 2 for bad input, 3 if a game has no certified equilibrium, 4 if every client has spent its
+    limit, 5 if too few clients answer, 130 if interrupted; `fedpcs resume` goes on from there.
+
+    Example: fedpcs run fashion-mnist --set rounds=5 --data-dir data
+    """
+    from fedpcs.experiments import own_code, run, run_config, run_progress, run_table
+
+    chosen = [] if engine is None else [f"engine.kind={engine}"]
+    config = run_config.load_run_config(source, [*(overrides or []), *chosen])
+    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    folder = run_table.new_folder(config.name) if out is None else out
+    with run_progress.Display(config) as display:
+        store = run.start_run(config, folder, data_dir, display)
+    run_table.print_run(store, as_json=as_json)
+    run.raise_if_exhausted(store)
+
+
+@app.command()
+def resume(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
+    force: Annotated[bool, typer.Option("--force", help="Go on though code, data or configuration differ.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on with a run that was stopped, from its last checkpoints; the result is that of a run never stopped.
+
+    Exit code 6 if no checkpoint is whole; otherwise as `fedpcs run`.
+
+    Example: fedpcs resume fedpcs-runs/default
+    """
+    from fedpcs.experiments import own_code, run, run_progress, run_store, run_table
+
+    config = run_store.open_run(folder).config()
+    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    with run_progress.Display(config) as display:
+        store = run.resume_run(folder, display, force=force)
+    run_table.print_run(store, as_json=as_json)
+    run.raise_if_exhausted(store)

@@ -1,0 +1,122 @@
+"""Verbs that compare: compare, reproduce, report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import typer
+
+from fedpcs.cli.options import DataDirOption, JsonOption, app
+from fedpcs.errors import InvalidInput
+
+Profile = Literal["quick", "paper"]
+
+
+@app.command()
+def compare(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[SWEEP.toml|RUN.toml|PRESET]", help="What to vary: a sweep, a run, or a preset."),
+    ] = None,
+    samplers: Annotated[str | None, typer.Option(metavar="A,B,…", help="Which samplers.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="0,1,…", help="Which seeds; three or more tell something.")
+    ] = None,
+    grid: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=A,B,…", help="Try every value, with those of other grids.")
+    ] = None,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key everywhere.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="The sweep's folder; goes on if it is there.")] = None,
+    cells: Annotated[Path | None, typer.Option(metavar="DIR", help="Share finished cells with other sweeps.")] = None,
+    data_dir: DataDirOption = None,
+    jobs: Annotated[int | None, typer.Option(min=1, max=1024, help="Cells at a time; one a core if absent.")] = None,
+    plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run and how long; run nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run samplers side by side over settings and seeds, and write one page with tables and figures.
+
+    Cells that are done are reused: stop it at any time and give the same command again. Exit code 1 if some cells
+    could not be run, 2 for bad input, 3 if a game has no certified equilibrium, 130 if interrupted.
+
+    Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
+    """
+    from fedpcs.experiments import cell_store, compare, sweep_config
+
+    sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
+    wanted = sweep_config.make_cells(sweep)
+    folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
+    store = cell_store.CellStore(folder if cells is None else cells)
+    plan = compare.plan_sweep(wanted, store, data_dir, jobs)
+    if plan_only:
+        print(json.dumps(plan.numbers) if as_json else plan.words)
+        return
+    compare.remember_sweep(folder, sweep, cells, _command_line())
+    failures = compare.carry_out(plan, store, data_dir)
+    compare.print_sweep(compare.write_sweep(folder), as_json=as_json)
+    compare.raise_if_failed(failures, wanted)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(metavar="EXHIBIT", help="Which; the list if absent.")] = None,
+    dataset: Annotated[str, typer.Option(metavar="NAME", help="On which data set.")] = "fashion-mnist",
+    profile: Annotated[str, typer.Option(metavar="quick|paper", help="Two cores, or the paper's sizes.")] = "quick",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where exhibits and their cells are kept.")] = Path(
+        "fedpcs-runs/reproduce"
+    ),
+    data_dir: DataDirOption = None,
+    jobs: Annotated[int | None, typer.Option(min=1, max=1024, help="Cells at a time; one a core if absent.")] = None,
+    only_done: Annotated[bool, typer.Option("--only-done", help="Run nothing; show what is done.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make one of the paper's exhibits: run what is missing, write a page that says where we agree with the paper.
+
+    Cells are shared between exhibits and reused: stop it at any time and give the same command again.
+
+    Example: fedpcs reproduce welfare
+    """
+    from fedpcs.experiments import reproduce
+    from fedpcs.experiments.exhibits.registry import EXHIBITS
+
+    if name is None:
+        listed = {key: one.words for key, one in EXHIBITS.items()}
+        print(json.dumps(listed) if as_json else "\n".join(f"{key:18} {words}" for key, words in listed.items()))
+        return
+    found = reproduce.reproduce(name, dataset, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done)
+    print(json.dumps({"report": str(found)}) if as_json else found)
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs or sweeps.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write reports again, from files alone: of runs, of sweeps, finished or not.
+
+    Example: fedpcs report fedpcs-runs/default
+    """
+    from fedpcs.experiments import compare, run_report, run_store
+
+    written = [
+        compare.write_sweep(one) if compare.is_sweep(one) else run_report.write_report(run_store.open_run(one))
+        for one in folders
+    ]
+    print(json.dumps({"reports": [str(path) for path in written]}) if as_json else "\n".join(map(str, written)))
+
+
+def _profile(name: str) -> Profile:
+    for known in get_args(Profile):
+        if name == known:
+            found: Profile = known
+            return found
+    raise InvalidInput(f"--profile must be quick or paper, got {name!r}.")
+
+
+def _command_line() -> str:
+    return shlex.join(["fedpcs", *sys.argv[1:]])
