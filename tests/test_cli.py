@@ -1,18 +1,13 @@
-"""The commands as a user meets them: real processes, exit codes, JSON on stdout, talk on stderr."""
+"""The commands as a user meets them: exit codes, JSON on stdout, talk on stderr."""
 
 import json
-import subprocess
 import sys
 
 import numpy as np
 import pytest
+from command_line import fedpcs, fedpcs_process
 
 from fedpcs.cli import main
-
-
-def fedpcs(*arguments, cwd=None):
-    command = [sys.executable, "-c", "from fedpcs.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +15,7 @@ def solved(tmp_path_factory):
     """A small game, solved once and written to disk."""
     folder = tmp_path_factory.mktemp("solved")
     (folder / "game.toml").write_text("num_clients = 30\nlast_round = 6\nreward = 5\n")
-    done = fedpcs("solve", folder / "game.toml", "--out", folder / "found.npz", "--json")
+    done = fedpcs_process("solve", folder / "game.toml", "--out", folder / "found.npz", "--json")
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 

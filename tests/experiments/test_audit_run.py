@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import json
 import math
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import fedpcs
 from matplotlib.figure import Figure
 from rich.console import Console
 
@@ -315,13 +314,12 @@ def test_the_band_is_where_sound_attacks_fall():
     assert 0.88 <= num_inside / 300 <= 0.99
 
 
-def fedpcs(*arguments, cwd=None):
-    command = [sys.executable, "-c", "from fedpcs.cli import main; main()", "audit", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+def audit_command(*arguments, cwd=None):
+    return fedpcs("audit", *arguments, cwd=cwd)
 
 
 def test_a_sound_mode_exits_0_with_one_object_and_a_picture(tmp_path: Path):
-    done = fedpcs("--canaries", 50, "--rho", 0.5, "--rounds", 2, "--json", "--figure", "roc.png", cwd=tmp_path)
+    done = audit_command("--canaries", 50, "--rho", 0.5, "--rounds", 2, "--json", "--figure", "roc.png", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["status"] == "not-contradicted"
@@ -336,7 +334,7 @@ def test_a_sound_mode_exits_0_with_one_object_and_a_picture(tmp_path: Path):
 
 
 def test_the_paper_s_mode_exits_7_and_says_why(tmp_path: Path):
-    done = fedpcs("--mode", "paper", "--canaries", 50, cwd=tmp_path)
+    done = audit_command("--mode", "paper", "--canaries", 50, cwd=tmp_path)
     assert done.returncode == 7
     assert "CONTRADICTED" in done.stdout
     assert "expected" in done.stdout
@@ -350,7 +348,7 @@ def test_the_paper_s_mode_exits_7_and_says_why(tmp_path: Path):
     ],
 )
 def test_bad_arguments_are_one_line_and_exit_2(arguments, words, tmp_path):
-    done = fedpcs(*arguments, cwd=tmp_path)
+    done = audit_command(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert words in done.stderr
@@ -358,4 +356,4 @@ def test_bad_arguments_are_one_line_and_exit_2(arguments, words, tmp_path):
 
 
 def test_help_has_an_example():
-    assert "Example: fedpcs audit" in fedpcs("--help").stdout
+    assert "Example: fedpcs audit" in audit_command("--help").stdout
