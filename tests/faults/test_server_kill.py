@@ -50,6 +50,7 @@ def test_a_run_killed_before_a_write_resumes_to_the_same_bits(commands, whole, t
         assert kill_and_finish(commands, tmp_path / str(number), config, expected, die_at_write=number)[0]
 
 
+@pytest.mark.slow
 def test_a_run_killed_again_and_again_resumes_to_the_same_bits(commands, whole, tmp_path):
     _, config, expected, seconds = whole
     folder = tmp_path / "run"

@@ -39,7 +39,7 @@ samplers = ["fedpcs"]
 sampling_ratio = 0.67
 rule = "precision"
 [engine]
-deadline_seconds = 5.0
+deadline_seconds = 60.0
 [federation]
 wait_seconds = 1.0
 """
@@ -97,6 +97,16 @@ def serve_quietly(wire, config, folder):
     return serve(wire, config, folder, say=said.append, poll_seconds=0.0), said
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A federation that has run to its end: its folder, its wire, its store, and what its server said."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "run.toml").write_text(RUN)
+    wire = Wire(client_app(folder / "run.toml"), folder)
+    config = load_run_config(str(folder / "run.toml"), ["data.num_clients=3"])
+    return folder, wire, *serve_quietly(wire, config, folder / "run")
+
+
 def columns(path, sql):
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql).fetchall()
@@ -106,8 +116,8 @@ def text_of(content):
     return content["text"]["json"] if "text" in content else ""
 
 
-def test_what_crosses_the_wire_is_this_and_nothing_else(wire, config, tmp_path):
-    serve_quietly(wire, config, tmp_path / "run")
+def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
+    _, wire, _, _ = finished
     told, heard = {}, {}
     for message, reply in wire.crossed:
         kind = message.metadata.message_type
@@ -155,14 +165,14 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(wire, config, tmp_path):
     assert "wired" in from_clients
 
 
-def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(wire, config, tmp_path):
-    store, said = serve_quietly(wire, config, tmp_path / "run")
+def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finished):
+    folder, _, store, said = finished
     ledger = store.arm("fedpcs", 0).ledger
     charged = columns(ledger, "SELECT client, round_index, rho_nanos FROM charges")
     for number in range(3):
-        own = columns(tmp_path / f"client{number}" / "ledger.sqlite", "SELECT round_index, rho_nanos FROM charges")
+        own = columns(folder / f"client{number}" / "ledger.sqlite", "SELECT round_index, rho_nanos FROM charges")
         assert sorted(own) == sorted((t, nanos) for client, t, nanos in charged if client == str(number))
-        agreed = json.loads((tmp_path / f"client{number}" / "agreed.json").read_text())["wired/fedpcs/0"]["budgets"]
+        agreed = json.loads((folder / f"client{number}" / "agreed.json").read_text())["wired/fedpcs/0"]["budgets"]
         assert all(agreed[t] == nanos for t, nanos in own)
     rewards = columns(ledger, "SELECT client, round_index, amount_nanos FROM rewards")
     budgets = {(client, t): nanos for client, t, nanos in charged}
@@ -208,19 +218,19 @@ def trained(wire):
             yield message, json.loads(text_of(message.content))["round_index"]
 
 
-def test_a_run_that_is_done_is_left_alone(wire, config, tmp_path):
-    serve_quietly(wire, config, tmp_path / "run")
+def test_a_run_that_is_done_is_left_alone(finished, config):
+    folder, wire, _, _ = finished
     before = len(wire.crossed)
-    _, said = serve_quietly(wire, config, tmp_path / "run")
+    _, said = serve_quietly(wire, config, folder / "run")
     assert len(wire.crossed) == before
     assert "done already" in said[-1]
 
 
-def test_another_run_in_the_folder_is_refused(wire, config, run_file, tmp_path):
-    serve_quietly(wire, config, tmp_path / "run")
+def test_another_run_in_the_folder_is_refused(finished, run_file):
+    folder, wire, _, _ = finished
     other = load_run_config(str(run_file), ["data.num_clients=3", "rounds=4"])
     with pytest.raises(InvalidInput, match="rounds was 3, is 4"):
-        serve_quietly(wire, other, tmp_path / "run")
+        serve_quietly(wire, other, folder / "run")
 
 
 def test_too_few_clients_in_time_is_an_error_that_says_how_many(run_file, config, tmp_path):
@@ -257,7 +267,7 @@ def test_a_node_that_does_not_say_who_it_is_keeps_nobody_from_training(run_file,
 
 
 def test_a_node_that_leaves_is_not_drawn_and_comes_back_under_its_name(run_file, tmp_path):
-    config = load_run_config(str(run_file), ["data.num_clients=3", "rounds=6"])
+    config = load_run_config(str(run_file), ["data.num_clients=3", "rounds=5"])
     wire = Wire(client_app(run_file), tmp_path)
 
     def meddle(message):
@@ -276,16 +286,16 @@ def test_a_node_that_leaves_is_not_drawn_and_comes_back_under_its_name(run_file,
     assert sum("client-1 is connected" in words for words in said) == 2
 
 
-def test_a_task_with_another_budget_than_agreed_releases_nothing(wire, config, tmp_path):
-    serve_quietly(wire, config, tmp_path / "run")
-    before = columns(tmp_path / "client0" / "ledger.sqlite", "SELECT * FROM charges")
+def test_a_task_with_another_budget_than_agreed_releases_nothing(finished):
+    folder, wire, _, _ = finished
+    before = columns(folder / "client0" / "ledger.sqlite", "SELECT * FROM charges")
     task = Task("wired/fedpcs/0", 1, 0, "n", Rho.of(0.11))
     content = messages.task_content(task, messages.model_record(np.zeros(650, dtype=np.float32)))
     (number,) = wire.push_messages([Message(content, 71, messages.TRAIN)])
     reply = wire.replies[number]
     assert reply.has_error()
     assert "was agreed" in reply.error.reason
-    assert columns(tmp_path / "client0" / "ledger.sqlite", "SELECT * FROM charges") == before
+    assert columns(folder / "client0" / "ledger.sqlite", "SELECT * FROM charges") == before
 
 
 def test_a_sampler_that_needs_what_clients_do_not_tell_is_refused_at_once(run_file, wire, tmp_path):
