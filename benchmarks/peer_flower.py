@@ -19,6 +19,7 @@ import importlib.metadata
 import os
 import tempfile
 import time
+from typing import Any
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 os.environ.setdefault("FLWR_DISABLE_UPDATE_CHECK", "1")
@@ -35,7 +36,10 @@ from flwr.simulation import run_simulation
 from peer_tuned_loop import NUM_PROCESSES, accuracy_of, client_tensors, network, train_module, warm_up
 from round_time import IMAGES_PER_CLIENT, NUM_CLIENTS, SEED, Report, cohort, load, peer_parser
 
-RESOURCES = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": {"num_cpus": NUM_PROCESSES}}
+RESOURCES: dict[str, Any] = {
+    "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+    "init_args": {"num_cpus": NUM_PROCESSES},
+}
 
 
 def client_app(source: str, *, is_idle: bool) -> ClientApp:
@@ -51,10 +55,13 @@ def client_app(source: str, *, is_idle: bool) -> ClientApp:
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
-        arrays = message.content["arrays"]
+        arrays = message.content.array_records["arrays"]
         if not is_idle:
             torch.set_num_threads(1)
-            client, round_index = int(context.node_config["partition-id"]), int(message.content["config"]["round"])
+            client, round_index = (
+                int(context.node_config["partition-id"]),
+                int(str(message.content.config_records["config"]["round"])),
+            )
             module = network()
             module.load_state_dict(arrays.to_torch_state_dict())
             train_module(module, *client_tensors(load(source), client, round_index))
@@ -71,7 +78,7 @@ def nodes_of_clients(grid: Grid) -> dict[int, int]:
         time.sleep(0.1)
     questions = [Message(RecordDict(), dst_node_id=node, message_type="query") for node in nodes]
     replies = grid.send_and_receive(questions)
-    return {int(reply.content["who"]["client"]): reply.metadata.src_node_id for reply in replies}
+    return {int(str(reply.content.metric_records["who"]["client"])): reply.metadata.src_node_id for reply in replies}
 
 
 def server_app(options: argparse.Namespace, began: float) -> ServerApp:

@@ -9,17 +9,20 @@ On real machines each of these commands runs where it belongs; docs/deploy.md go
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CLIENTS = ((0.35, 4.0), (0.60, 6.5), (0.85, 9.0))  # privacy aversion and initial budget: each node's own secret
-PORT = 18443
-NODE_PORT = 19094
+PORTS = (18443, 19094, 19095, 19096)  # of the SuperLink, and of each SuperNode
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -96,35 +99,79 @@ def start_superlink(folder: Path, port: int) -> subprocess.Popen[bytes]:
     return _start(
         folder,
         "superlink",
-        f"flower-superlink --host 127.0.0.1 --port {port} --ssl-ca-certfile {secrets}/ca.crt "
-        f"--ssl-certfile {secrets}/server.pem --ssl-keyfile {secrets}/server.key --enable-supernode-auth",
+        *("flower-superlink", "--host", "127.0.0.1", "--port", port, "--enable-supernode-auth"),
+        *("--ssl-ca-certfile", secrets / "ca.crt"),
+        *("--ssl-certfile", secrets / "server.pem", "--ssl-keyfile", secrets / "server.key"),
     )
 
 
-def register(folder: Path, number: int) -> None:
-    """Tell the SuperLink a node's public key, before that node starts."""
-    flwr(folder, "supernode", "register", str(folder / "secrets" / f"node{number}.pub"), "local-tls")
+def register(folder: Path, number: int, seconds: float = 60.0) -> None:
+    """Tell the SuperLink a node's public key, before that node starts; wait for the SuperLink if it is not up yet."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            flwr(folder, "supernode", "register", str(folder / "secrets" / f"node{number}.pub"), "local-tls")
+            return
+        except subprocess.CalledProcessError as error:
+            if time.monotonic() > until:
+                raise SystemExit(f"the SuperLink does not answer: {error.stdout}{error.stderr}") from None
+            time.sleep(1.0)
 
 
 def start_supernode(
-    folder: Path, number: int, port: int, node_port: int, data_dir: str = ""
+    folder: Path,
+    number: int,
+    port: int,
+    node_port: int,
+    *,
+    authority: Path | None = None,
+    key: Path | None = None,
+    **told: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a client's node; what follows --node-config stays on its machine."""
+    """Start a client's node; what follows --node-config stays on its machine.
+
+    Args:
+        folder: Of the federation.
+        number: The client's.
+        port: The SuperLink's.
+        node_port: Its own.
+        authority: Whose server it trusts; by default the federation's.
+        key: Its private key; by default the one made for it.
+        told: More of its node-config, with _ for -.
+    """
     aversion, budget = CLIENTS[number % len(CLIENTS)]
-    told = (
-        f"partition-id={number} num-partitions={len(CLIENTS)} privacy-aversion={aversion} initial-budget={budget} "
-        f'state-dir="{folder}/client{number}"'
-    )
-    told += f' data-dir="{data_dir}"' if data_dir else ""
+    config = {
+        "partition_id": number % len(CLIENTS),
+        "num_partitions": len(CLIENTS),
+        "privacy_aversion": aversion,
+        "initial_budget": budget,
+        "state_dir": folder / f"client{number}",
+    }
     secrets = folder / "secrets"
     return _start(
         folder,
         f"supernode{number}",
-        f"flower-supernode --superlink 127.0.0.1:{port} --root-certificates {secrets}/ca.crt "
-        f"--auth-supernode-private-key {secrets}/node{number} --host 127.0.0.1 --port {node_port}",
-        "--node-config",
-        told,
+        *("flower-supernode", "--superlink", f"127.0.0.1:{port}", "--host", "127.0.0.1", "--port", node_port),
+        *("--root-certificates", authority or secrets / "ca.crt"),
+        *("--auth-supernode-private-key", key or secrets / f"node{number}"),
+        *("--node-config", settings(**{**config, **told})),
     )
+
+
+def settings(**told: Any) -> str:
+    """Return settings as Flower reads them on a command line.
+
+    Example:
+        >>> settings(partition_id=0, state_dir="/var/lib/fedpcs")
+        'partition-id=0 state-dir="/var/lib/fedpcs"'
+    """
+    words = {name.replace("_", "-"): value for name, value in told.items()}
+    return " ".join(f'{name}="{it}"' if isinstance(it, str | Path) else f"{name}={it}" for name, it in words.items())
+
+
+def start_run(folder: Path, app: Path, log: str | None = None, **told: Any) -> subprocess.Popen[bytes]:
+    """Hand an app to the SuperLink, and follow it to its end; `told` is its run-config, with _ for -."""
+    return _start(folder, log, "flwr", "run", app, "local-tls", "--stream", "--run-config", settings(**told))
 
 
 def flwr(folder: Path, *arguments: str, timeout: float = 600.0) -> subprocess.CompletedProcess[str]:
@@ -134,27 +181,58 @@ def flwr(folder: Path, *arguments: str, timeout: float = 600.0) -> subprocess.Co
     )
 
 
-def stop(processes: list[subprocess.Popen[bytes]]) -> None:
-    """End processes and what they started."""
+def free_ports(number: int) -> tuple[int, ...]:
+    """Return ports nobody listens on."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return tuple(one.getsockname()[1] for one in sockets)
+
+
+def stop(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End processes and all that they started."""
+    started = descendants(process.pid for process in processes)
     for process in processes:
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
+            process.terminate()
     for process in processes:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=15)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+    for pid in [*(process.pid for process in processes if process.poll() is None), *started]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for process in processes:
+        process.wait()
 
 
-def up(folder: Path, data_dir: str = "", port: int = PORT, node_port: int = NODE_PORT) -> list[subprocess.Popen[bytes]]:
-    """Bring up a SuperLink and its SuperNodes."""
+def descendants(pids: Iterable[int]) -> list[int]:
+    """Return the processes that these have started, and those that they have started, also if a parent has ended."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,pgid="], check=True, text=True, capture_output=True).stdout
+    rows = [[int(number) for number in line.split()] for line in listed.splitlines()]
+    known = set(pids)
+    found: list[int] = []
+    while more := [pid for pid, parent, group in rows if {parent, group} & known and pid not in known]:
+        known |= set(more)
+        found += more
+    return found
+
+
+def up(folder: Path, ports: Sequence[int] = PORTS, **told: Any) -> list[subprocess.Popen[bytes]]:
+    """Bring up a SuperLink and its SuperNodes.
+
+    Args:
+        folder: Where keys, logs and state are kept.
+        ports: The SuperLink's, then one for each node.
+        told: More of every node's node-config, with _ for -.
+    """
     make_secrets(folder / "secrets", len(CLIENTS))
-    write_connection(folder, port)
-    processes = [start_superlink(folder, port)]
+    write_connection(folder, ports[0])
+    processes = [start_superlink(folder, ports[0])]
     try:
         for number in range(len(CLIENTS)):
-            _retried(folder, number)
-            processes.append(start_supernode(folder, number, port, node_port + number, data_dir))
+            register(folder, number)
+            processes.append(start_supernode(folder, number, ports[0], ports[1 + number], **told))
     except BaseException:
         stop(processes)
         raise
@@ -169,40 +247,37 @@ def main() -> None:
     parser.add_argument("--data-dir", default="", help="where data sets lie, if the run needs one")
     options = parser.parse_args()
     folder = options.folder.resolve()
+    data: dict[str, Any] = {"data_dir": Path(options.data_dir).resolve()} if options.data_dir else {}
     if options.command == "up":
-        processes = up(folder, options.data_dir)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        processes = up(folder, **data)
         print(f"A SuperLink and {len(CLIENTS)} SuperNodes are up; logs in {folder}. Ctrl-C ends them.", flush=True)
-        try:
-            while all(process.poll() is None for process in processes):
-                time.sleep(0.5)
-            print(f"One of them has ended: see {folder}/*.log", flush=True)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            stop(processes)
+        with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as at_the_end:
+            at_the_end.callback(stop, processes)
+            _watch(folder, processes)
         return
-    told = f'run-dir="{folder / "run"}" data-dir="{options.data_dir}"'
-    command = ["flwr", "run", str(HERE), "local-tls", "--stream", "--run-config", told]
-    sys.exit(subprocess.run(command, env=environment(folder)).returncode)
+    with start_run(folder, HERE, run_dir=folder / "run", **data) as run:
+        sys.exit(run.wait())
 
 
-def _retried(folder: Path, number: int, seconds: float = 60.0) -> None:
-    """Register a node as soon as the SuperLink answers."""
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            return register(folder, number)
-        except subprocess.CalledProcessError as error:
-            if time.monotonic() > until:
-                raise SystemExit(f"the SuperLink does not answer: {error.stdout}{error.stderr}") from None
-            time.sleep(1.0)
+def _watch(folder: Path, processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Return when the SuperLink has ended; tell of nodes that end before."""
+    names = ["superlink", *(f"supernode{number}" for number in range(len(CLIENTS)))]
+    running = dict(zip(names, processes, strict=True))
+    while "superlink" in running:
+        for name in [name for name, process in running.items() if process.poll() is not None]:
+            del running[name]
+            print(f"{name} has ended: see {folder / name}.log", flush=True)
+        time.sleep(0.5)
 
 
-def _start(folder: Path, name: str, command: str, *more: str) -> subprocess.Popen[bytes]:
-    with (folder / f"{name}.log").open("ab") as log:
-        return subprocess.Popen(
-            [*command.split(), *more], env=environment(folder), stdout=log, stderr=log, start_new_session=True
-        )
+def _start(folder: Path, name: str | None, *command: object) -> subprocess.Popen[bytes]:
+    """Start a command; what it prints goes to a log of that name, or is seen."""
+    with contextlib.ExitStack() as opened:
+        log = None if name is None else opened.enter_context((folder / f"{name}.log").open("ab"))
+        own = name is not None  # so that Ctrl-C is for us, and we end what we started
+        words = [str(word) for word in command]
+        return subprocess.Popen(words, env=environment(folder), stdout=log, stderr=log, start_new_session=own)
 
 
 def _write(path: Path, content: bytes) -> None:

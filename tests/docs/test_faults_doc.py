@@ -8,8 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
-# Fault 27 is of an engine that is not here yet.
-FAULTS = [number for number in range(1, 29) if number != 27]
+FAULTS = list(range(1, 29))
+FOLDERS = ("faults", "engines/flower")
 
 
 def rows() -> dict[int, list[str]]:
@@ -20,10 +20,11 @@ def rows() -> dict[int, list[str]]:
 
 
 def existing_tests() -> set[str]:
-    """Return the names of all test functions in tests/faults."""
+    """Return the names of all test functions that may stand behind a row."""
     return {
         node.name
-        for path in (ROOT / "tests" / "faults").glob("test_*.py")
+        for folder in FOLDERS
+        for path in (ROOT / "tests" / folder).glob("test_*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     }
@@ -41,3 +42,15 @@ def test_every_fault_names_existing_tests() -> None:
         named = re.findall(r"`(test_\w+)`", shown_by)
         assert named, f"F{number} names no test"
         assert set(named) <= there, f"F{number} names {sorted(set(named) - there)}"
+
+
+def test_every_fault_of_a_deployment_names_existing_tests_and_what_others_do() -> None:
+    section = TEXT.split("## On a deployment")[1]
+    assert set(re.findall(r"`(test_\w+)`", section)) <= existing_tests()
+    by_name = re.findall(r"^- (\*\w+\*): `test_\w+`$", section, re.MULTILINE)
+    table = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(table) > 15
+    for _, ours, shown_by, stock in table:
+        assert ours.strip()
+        assert stock.strip()
+        assert any(name in shown_by for name in by_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import signal
 import threading
@@ -35,6 +36,8 @@ class InProcessEngine:
     def __init__(self, side: ClientSide, deadline_seconds: float = 600.0) -> None:
         self._side = side
         self._deadline_seconds = deadline_seconds
+        if side.plan.mode == "record":  # a deadline in the midst of an import would leave half a module behind
+            importlib.import_module("fedpcs.engines.record_warm_up")
 
     def run(self, parameters: Values, tasks: Sequence[Task]) -> Iterator[Reply]:
         """Yield a reply for every task, in their order."""

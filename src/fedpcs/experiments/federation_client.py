@@ -16,9 +16,9 @@ from typing import Any
 from flwr.app import Context
 from flwr.clientapp import ClientApp
 
-from fedpcs.engines.flower.client_app import Member, make_client_app
+from fedpcs.engines.flower.client_app import Member, kept_here, make_client_app
 from fedpcs.engines.flower.client_books import ClientBooks, Preferences
-from fedpcs.errors import InvalidInput
+from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments.arm_plan import client_plan, dealt_out, load_for
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.learning.client import ClientSide
@@ -56,11 +56,17 @@ class Members:
             raise InvalidInput(f"node-config must name {', '.join(missing)}. Start the node with --node-config.")
         config = load_run_config(self.config_file)
         _check_noise(config, told)
+        name = str(told.get("name", f"client-{told['partition-id']}"))
         number, count = int(told["partition-id"]), int(told["num-partitions"])
         data_dir = str(told["data-dir"]) if "data-dir" in told else None
-        side = _side(self.config_file, number, count, data_dir)
+        try:
+            side = _side(self.config_file, number, count, data_dir)
+        except FedpcsError:  # says what is wrong with how the node was started
+            raise
+        except Exception as error:  # of a function that reads the client's records: it may quote them
+            raise kept_here(name, type(error).__name__, str(error)) from None
         return Member(
-            name=str(told.get("name", f"client-{number}")),
+            name=name,
             side=side,
             num_samples=int(side.data.num_samples[0]),
             books=_books(config, told),

@@ -21,7 +21,7 @@ from flwr.clientapp import ClientApp
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_books import ClientBooks
 from fedpcs.engines.inprocess import InProcessEngine
-from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.errors import BudgetExhausted, FedpcsError, InvalidInput
 from fedpcs.learning.client import ClientSide, Question
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Task
@@ -98,18 +98,20 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
 
 
 def _answer(member: Member, task: Task, parameters: Values, seconds: float) -> ClientReport:
-    """Train, for as long as the message lives: a SuperNode takes no other message before this one is answered.
-
-    What is told of a failure is its kind and the exception's name. Its words may speak of records: they stay here.
-    """
+    """Train, for as long as the message lives: a SuperNode takes no other message before this one is answered."""
     with _ended_after(seconds + _GRACE_SECONDS, member.books is not None):
         (reply,) = InProcessEngine(member.side, seconds).run(parameters, [task])
     if isinstance(reply, ClientReport):
         return reply
     if member.books is None:
         raise FedpcsError(reply.reason)
-    print(f"fedpcs: {member.name} fails in round {task.round_index}: {reply.reason}", file=sys.stderr, flush=True)
-    raise FedpcsError(f"{reply.kind}: {reply.reason.partition(':')[0]}; why is in the log of {member.name}")
+    raise kept_here(member.name, f"{reply.kind}: {reply.reason.partition(':')[0]}", reply.reason)
+
+
+def kept_here(name: str, told: str, words: str) -> FedpcsError:
+    """Write words to this node's log, and return an error that tells less: they may speak of records or limits."""
+    print(f"fedpcs: {name} fails: {words}", file=sys.stderr, flush=True)
+    return FedpcsError(f"{told}; why is in the log of {name}")
 
 
 @contextmanager
@@ -131,7 +133,10 @@ def _agree_and_charge(member: Member, books: ClientBooks, task: Task) -> None:
     if not side.plan.is_perturbed:
         return
     books.check(task)
-    books.charge(task, release_event(side.plan, task, member.num_samples, source_of(side.plan)))
+    try:
+        books.charge(task, release_event(side.plan, task, member.num_samples, source_of(side.plan)))
+    except BudgetExhausted as error:  # says what it has spent in all runs, and its limit
+        raise kept_here(member.name, "it has reached its limit", str(error)) from None
 
 
 def _check_allowed(member: Member, asked: str) -> None:

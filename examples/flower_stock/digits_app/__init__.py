@@ -1,0 +1,1 @@
+"""digits-app: a Flower / PyTorch app on the digits that come with scikit-learn."""

@@ -1,0 +1,525 @@
+"""Our samplers and rules for a Flower app that stays its owner's: a strategy in the place of Flower's `FedAvg`.
+
+The clients are not ours. They answer as in Flower's own examples, with their model and a `MetricRecord`, and all that
+the server knows of a client is what it told when it was last heard:
+
+    metric             is                                                         used by
+    num-examples       |D_i|                                                      all; required, as by FedAvg
+    budget             ρ_i it will spend if drawn next; 0: it is drawn no more    `fedpcs`
+    noise-power        d·σ_i² of the noise in its model; 0 if not told            `optimal`, the rule `precision`
+    label-counts       a list, its records of each class                          `fed-cbs`
+    train_loss         its mean training loss                                     `power-of-choice`
+    loss-energy        mean of its records' squared losses                        `oort`
+    gradient-variance  of its minibatch gradients                                 `delta`, unless variance_ratio is 0
+    duration           seconds it took; all are alike if nobody tells             `oort`
+
+Norms and distances of updates are taken here. Clients not yet heard are taken for the mean of those that were: before
+the first round all are alike, and it is drawn so. Inclusion probabilities are right all the same, and `hajek` needs
+no sizes but the cohort's; `horvitz-thompson` needs the size of the whole federation, an estimate until all were heard.
+With `query=True` each client is asked before its first draw; its app then needs a `query` handler that replies with the
+same metrics, which stock apps lack.
+
+A draw depends on the seed, the round and the clients in the order of their numbers. They are numbered by Flower's node
+ids, which are random; by the metric `partition-id` if they tell it when asked: then another run draws the same clients.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg
+from numpy.typing import NDArray
+
+from fedpcs import _validate, sampling
+from fedpcs._random import generator
+from fedpcs._validate import FloatArray
+from fedpcs.engines.failures import reason_of
+from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.learning.admission import outliers
+from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
+from fedpcs.sampling import RULES, Draw, Sampler, View
+from fedpcs.sampling.norms import filled
+from fedpcs.sampling.view import Memory
+
+Told = Mapping[str, Any]
+
+# Fields of a view or of feedback → the metric that tells them.
+_MEASURES = ("loss", "loss_energy", "gradient_variance", "duration")
+METRICS: Mapping[str, str] = {
+    **{field: field.replace("_", "-") for field in ("budget", "noise_power", "label_counts", *_MEASURES)},
+    "loss": "train_loss",
+}
+_MAY_BE_SILENT = {"noise_power", "duration"}
+# What samplers read before the draw that no reply has told: why not, and what to set instead.
+_UNSERVED: Mapping[str, tuple[str, str]] = {
+    "update_norm": ("every client would have to train before anyone is drawn", "norms='last-known'"),
+    "loss": ("candidates would have to be asked for their loss at the present model", "losses='last-known'"),
+    "gradient_distance": ("every client would have to send a gradient before the draw", "information='practical'"),
+    "gradient_variance": ("every client would have to measure it before the draw", "information='practical'"),
+}
+_MOST = 1e100  # no honest number is larger, and squares of those below are floats
+_MOST_RECORDS = 2**53  # whole numbers beyond are not told apart as floats
+_POLL_SECONDS = 0.2
+_logger = logging.getLogger("flwr")  # Flower's own: one log, in order
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A reply that was left out.
+
+    Attributes:
+        server_round: As Flower counts, from one.
+        phase: "query", "train" or "evaluate".
+        node: Whom it is from; for a node that has died the SuperLink answers, under an id of its own.
+        reason: What was expected and what came.
+    """
+
+    server_round: int
+    phase: str
+    node: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """What became of a round.
+
+    Attributes:
+        server_round: As Flower counts, from one.
+        drawn: Node ids, in client order.
+        heard: Those whose model counted, in client order.
+        rule: By which they were weighed.
+        weights: (heard,) of their updates.
+    """
+
+    server_round: int
+    drawn: tuple[int, ...]
+    heard: tuple[int, ...]
+    rule: str
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Open:
+    """A round that has been drawn, from a model by name of array and as one vector."""
+
+    server_round: int
+    arrays: Mapping[str, NDArray[Any]]
+    values: NDArray[Any]
+    view: View
+    draw: Draw
+    rule: str
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A reply that can be used: whose, w − w_i, its norm, what it tells, and the reply itself."""
+
+    client: int
+    update: NDArray[Any]
+    norm: float
+    told: Told
+    content: RecordDict
+
+
+class SampledStrategy(FedAvg):
+    """Draws cohorts with any sampler and weighs their updates by any rule; in all else it is Flower's `FedAvg`.
+
+    A reply that cannot be used (an error, numbers that are not finite, another shape, missing keys) is left out, logged
+    and kept in `refused`; those heard stand for it by their chance of answering. If nobody is heard the model stays.
+
+    Under `horvitz-thompson` and `paper` one round's weights need not add up to one: the new model is no average of
+    clients' models, and statistics that BatchNorm keeps in a model may leave their range. Take `hajek` for those.
+
+    Args:
+        sampler: A name that `make_sampler` knows, or a sampler.
+        cohort_size: K, how many clients to draw; all if fewer can be.
+        rule: How updates are weighed; `default`: Hájek, or the sampler's own where it has no inclusion probabilities.
+        settings: Of the sampler, if it is named.
+        seed: Of the draws.
+        query: Whether to ask each client, before its first draw, what it would tell with its first reply.
+        metric_names: Other names for the metrics of `METRICS`, by field.
+        local_length: Clients' learning rate times their local steps, for `delta` where it hears gradient variances.
+        outlier_factor: Updates longer than this many times the round's median are left out, unless clients tell of
+            noise or of budgets.
+        patience_seconds: How long to wait for nodes, and for answers to the query. The first round waits for
+            `min_available_nodes`, at least K; later ones wait for anyone.
+        fedavg: `FedAvg`'s other settings, such as fraction_evaluate or weighted_by_key.
+
+    Attributes:
+        history: What became of each round.
+        refused: Replies that were left out.
+
+    Raises:
+        InvalidInput: The sampler needs what clients cannot tell, or do not; or the rule what the sampler has not.
+        QuorumNotReached: Nobody can be drawn.
+    """
+
+    def __init__(
+        self,
+        sampler: str | Sampler = "fedpcs",
+        *,
+        cohort_size: int,
+        rule: str = "default",
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        query: bool = False,
+        metric_names: Mapping[str, str] | None = None,
+        local_length: float = 1.0,
+        outlier_factor: float = 10.0,
+        patience_seconds: float = 600.0,
+        **fedavg: Any,
+    ) -> None:
+        for name in ("fraction_train", "min_train_nodes"):
+            if name in fedavg:
+                raise InvalidInput(f"{name} has no part here, got {fedavg[name]!r}. cohort_size takes its place.")
+        super().__init__(**fedavg)
+        self._sampler = _servable(sampler, settings)
+        self._cohort_size = _validate.integer("cohort_size", cohort_size, low=1)
+        self._rule = _validate.choice("rule", rule, ("default", *RULES, "own"))
+        self._seed = _validate.integer("seed", seed, low=0)
+        self._query = _validate.boolean("query", query)
+        self._metric_names = {**METRICS, **(metric_names or {})}
+        if unknown := sorted(set(self._metric_names) - set(METRICS)):
+            raise InvalidInput(f"metric_names has no field {unknown[0]!r}; it may name {', '.join(METRICS)}.")
+        self._local_length = _validate.positive("local_length", local_length)
+        self._outlier_factor = _validate.number("outlier_factor", outlier_factor, low=1.0)
+        self._patience_seconds = _validate.positive("patience_seconds", patience_seconds)
+        self.history: list[Round] = []
+        self.refused: list[Refused] = []
+        # Clients are numbered when they are first seen, and keep their numbers.
+        self._nodes: list[int] = []
+        self._told: list[Told] = []
+        self._drawn, self._heard = np.zeros(0), np.zeros(0)
+        self._memory: Memory = {}
+        self._last_draw = (0, 0)
+        self._open: _Open | None = None
+
+    def summary(self) -> None:
+        """Log how cohorts are drawn and updates weighed, and what must be said of that."""
+        _logger.info("\t├──> Sampler: %r", self._sampler)
+        _logger.info("\t└──> Rule: '%s' | cohort size: %d | seed: %d", self._rule, self._cohort_size, self._seed)
+        if label := sampling.disclosure(self._sampler).label:
+            _logger.warning("%s.", label)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Draw the cohort of a round; called again for the same round, draw another."""
+        connected = self._meet(grid, server_round)
+        view = self._view(server_round - 1, np.array([node in connected for node in self._nodes], dtype=np.bool_))
+        attempt = self._last_draw[1] + 1 if self._last_draw[0] == server_round else 0
+        self._last_draw = (server_round, attempt)
+        cohort = sampling.draw(self._sampler, view, generator(self._seed, "cohort", server_round - 1, attempt))
+        rule = self._rule if self._rule != "default" else "own" if cohort.expansion is None else "hajek"
+        sampling.weigh(rule, cohort, view, drift=1.0)  # raises before anyone has worked in vain
+        model = {name: array.numpy() for name, array in arrays.items()}
+        self._open = _Open(server_round, model, _flat(model), view, cohort, rule)
+        _logger.info("configure_train: Sampled %d nodes (out of %d)", cohort.clients.size, len(connected))
+        return self._messages(MessageType.TRAIN, cohort.clients.tolist(), server_round, arrays, config)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """Weigh the updates that came back and move the model; None if nobody was heard."""
+        opened, self._open = self._open, None
+        if opened is None or opened.server_round != server_round:
+            raise InvalidInput(f"round {server_round} must be drawn by configure_train before it is aggregated.")
+        answers = self._answers(opened, replies)
+        _logger.info("aggregate_train: %d of %d nodes heard", len(answers), opened.draw.clients.size)
+        for answer in answers:
+            self._told[answer.client] = {**self._told[answer.client], **answer.told}
+        self._check_told()
+        # With sizes and noise as they are known now: the cohort's are its own.
+        opened = replace(opened, view=replace(opened.view, **self._sizes_and_noise()))
+        weights = self._weights(opened, answers)
+        self._learn(opened, answers)
+        self._count(opened, answers, weights)
+        if not answers:
+            return None, None
+        metrics = self._averaged("train", self.train_metrics_aggr_fn, [answer.content for answer in answers])
+        moved = step(opened.values, weighted_sum([answer.update for answer in answers], weights))
+        if not np.isfinite(moved).all():
+            _logger.warning("round %d: the new model's numbers would not be finite; the old one stays.", server_round)
+            return None, metrics
+        return _record_of(opened.arrays, moved), metrics
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """Choose the nodes that evaluate the model, each as likely as any other."""
+        connected = set(grid.get_node_ids()) if self.fraction_evaluate > 0.0 else set()
+        pool = [client for client, node in enumerate(self._nodes) if node in connected]
+        num_wanted = min(len(pool), max(int(self.fraction_evaluate * len(pool)), self.min_evaluate_nodes))
+        chosen = generator(self._seed, "evaluation", server_round).permutation(pool)[:num_wanted]
+        return self._messages(MessageType.EVALUATE, sorted(chosen.astype(int).tolist()), server_round, arrays, config)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """Average what clients say of the model; None if nobody says what can be used."""
+        contents = [reply.content for reply, _ in self._readable(server_round, "evaluate", replies)]
+        return self._averaged("evaluate", self.evaluate_metrics_aggr_fn, contents) if contents else None
+
+    def _messages(
+        self, kind: str, clients: Iterable[int], server_round: int, arrays: ArrayRecord, config: ConfigRecord
+    ) -> list[Message]:
+        told = ConfigRecord({**config, "server-round": server_round})
+        content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: told})
+        return [Message(content, self._nodes[client], kind) for client in clients]
+
+    def _meet(self, grid: Grid, server_round: int) -> set[int]:
+        """Return the connected nodes, having numbered those that are new."""
+        wanted = 1 if self._nodes else max(self.min_available_nodes, self._cohort_size)
+        until = time.monotonic() + self._patience_seconds
+        while len(connected := set(grid.get_node_ids())) < wanted:
+            if time.monotonic() > until:
+                raise QuorumNotReached(
+                    f"round {server_round}: {len(connected)} of {wanted} nodes are connected after "
+                    f"{self._patience_seconds:g} s. Start more of them, or draw fewer."
+                )
+            time.sleep(_POLL_SECONDS)
+        newcomers = sorted(connected - set(self._nodes))
+        told: dict[int, Told] = {}
+        if self._query and newcomers:
+            questions = [Message(RecordDict(), node, MessageType.QUERY) for node in newcomers]
+            replies = grid.send_and_receive(questions, timeout=self._patience_seconds)
+            told = {reply.metadata.src_node_id: one for reply, one in self._readable(server_round, "query", replies)}
+            newcomers.sort(key=lambda node: told.get(node, {}).get("partition-id", math.inf))
+        self._nodes += newcomers
+        self._told += [told.get(node, {}) for node in newcomers]
+        none = np.zeros(len(newcomers))
+        self._drawn, self._heard = np.append(self._drawn, none), np.append(self._heard, none)
+        self._memory = _grown(self._memory, sampling.start(self._sampler, len(self._nodes)), len(self._nodes))
+        return connected
+
+    def _view(self, round_index: int, is_connected: NDArray[np.bool_]) -> View:
+        reads, budget = self._sampler.reads, self._column("budget")
+        is_spent = (budget == 0.0) & ("budget" in reads)
+        can_be_drawn = is_connected & ~is_spent
+        if not can_be_drawn.any():
+            raise QuorumNotReached(f"round {round_index + 1}: no client with a budget left is connected. Stop here.")
+        return sampling.make_view(
+            min(self._cohort_size, int(can_be_drawn.sum())),
+            is_available=can_be_drawn,
+            round_index=round_index,
+            memory=self._memory,
+            budget=filled(np.where(is_spent, np.nan, budget)) if "budget" in reads else None,
+            label_counts=self._label_counts() if "label_counts" in reads else None,
+            **self._sizes_and_noise(),
+        )
+
+    def _sizes_and_noise(self) -> dict[str, Any]:
+        noise_power = filled(self._column("noise_power"), otherwise=0.0)
+        return {"num_samples": filled(self._column("num_samples")), "noise_power": noise_power}
+
+    def _column(self, name: str) -> FloatArray:
+        """Return (clients,) what each told last; NaN where it told nothing."""
+        return np.array([told.get(name, np.nan) for told in self._told], dtype=np.float64)
+
+    def _label_counts(self) -> FloatArray:
+        """Return (clients, classes): classes that a client does not list it does not have."""
+        known = {client: told["label_counts"] for client, told in enumerate(self._told) if "label_counts" in told}
+        table = np.zeros((len(self._told), max([2, *map(len, known.values())])))
+        for client, counts in known.items():
+            table[client, : len(counts)] = counts
+        mean = table.sum(axis=0) / len(known) if known else np.ones(table.shape[1])
+        return np.where(np.isin(np.arange(len(table)), list(known))[:, None], table, mean)
+
+    def _answers(self, opened: _Open, replies: Iterable[Message]) -> list[_Answer]:
+        """Return what can be used of the replies, in client order."""
+        found: dict[int, _Answer] = {}
+        number = {self._nodes[client]: client for client in opened.draw.clients.tolist()}
+        for reply, told in self._readable(opened.server_round, "train", replies):
+            client = number.get(reply.metadata.src_node_id, -1)
+            try:
+                if client < 0 or client in found:
+                    raise InvalidInput("it was not asked." if client < 0 else "it answers a second time.")
+                update, norm = _update(opened, reply.content)
+            except Exception as error:  # whatever came, it is no model
+                self._refuse(opened.server_round, "train", reply.metadata.src_node_id, error)
+            else:
+                noise_power = self._told[client].get("noise_power", 0.0)
+                found[client] = _Answer(client, update, norm, {"noise_power": noise_power, **told}, reply.content)
+        answers = [found[client] for client in sorted(found)]
+        is_noisy = any("budget" in answer.told or answer.told["noise_power"] > 0.0 for answer in answers)
+        wild = [] if is_noisy else outliers(np.array([answer.norm for answer in answers]), self._outlier_factor)
+        for index in wild:
+            words = f"norm is {answers[index].norm:.4g}, more than {self._outlier_factor:g} times the median."
+            self._refuse(opened.server_round, "train", self._nodes[answers[index].client], InvalidInput(words))
+        return [answer for index, answer in enumerate(answers) if index not in wild]
+
+    def _readable(self, server_round: int, phase: str, replies: Iterable[Message]) -> list[tuple[Message, Told]]:
+        """Return the replies that tell what can be true, with what they tell."""
+        found = []
+        for reply in replies:
+            try:
+                found.append((reply, self._read(reply)))
+            except Exception as error:  # whatever came, it is no answer
+                self._refuse(server_round, phase, reply.metadata.src_node_id, error)
+        return found
+
+    def _read(self, reply: Message) -> Told:
+        if reply.has_error():
+            raise InvalidInput(" ".join(str(reply.error.reason or "its client app failed.").split()))
+        records = reply.content.metric_records
+        if len(records) != 1:
+            raise InvalidInput(f"reply must hold one MetricRecord, got {len(records)}.")
+        (record,) = records.values()
+        size = _validate.number(self.weighted_by_key, record.get(self.weighted_by_key), low=1.0, high=_MOST_RECORDS)
+        if not size.is_integer():
+            raise InvalidInput(f"{self.weighted_by_key} must be a whole number, got {size!r}.")
+        told: dict[str, Any] = {"num_samples": size}
+        wanted = {"budget", "noise_power", *self._sampler.reads, *self._sampler.hears}
+        for field, name in self._metric_names.items():
+            if field in wanted and name in record:
+                told[field] = _checked(field, name, record[name])
+        if isinstance(record.get("partition-id"), int):
+            told["partition-id"] = record["partition-id"]
+        return told
+
+    def _refuse(self, server_round: int, phase: str, node: int, error: Exception) -> None:
+        reason = (str(error) if isinstance(error, InvalidInput) else reason_of(error))[:500]
+        self.refused.append(Refused(server_round, phase, node, reason))
+        _logger.warning("round %d, %s: reply of node %d is left out: %s", server_round, phase, node, reason)
+
+    def _check_told(self) -> None:
+        """Raise if clients have been heard, more than one, and none has told what the sampler goes by."""
+        heard = [told for told in self._told if told]
+        for field in sorted({*self._sampler.reads, *self._sampler.hears} & set(METRICS) - _MAY_BE_SILENT):
+            if len(heard) >= min(2, len(self._told)) and not any(field in told for told in heard):
+                raise InvalidInput(
+                    f"sampler {self._sampler.name!r} goes by {field}, and no reply tells "
+                    f"{self._metric_names[field]!r}. Add it to the MetricRecord of the client app's train reply, or "
+                    f"say what it is called there: metric_names={{{field!r}: …}}."
+                )
+
+    def _weights(self, opened: _Open, answers: Sequence[_Answer]) -> FloatArray:
+        came = np.isin(opened.draw.clients, [answer.client for answer in answers])
+        has_dropped = bool(self._heard.sum() < self._drawn.sum())
+        reached = sampling.arrived(
+            opened.draw, came, sampling.survival_rate(self._drawn, self._heard) if has_dropped else 1.0
+        )
+        drift = None
+        if opened.rule == "precision" and answers:
+            noise = np.asarray(opened.view.need("noise_power")[reached.clients])
+            drift = sampling.estimate_drift(np.stack([answer.update for answer in answers]), noise)
+        return sampling.weigh(opened.rule, reached, opened.view, drift=drift)
+
+    def _learn(self, opened: _Open, answers: Sequence[_Answer]) -> None:
+        """Let the sampler hear what came back, unless all are silent on what it learns from."""
+        clients, hears = np.array([answer.client for answer in answers], dtype=np.int64), self._sampler.hears
+        share = opened.view.data_weight[clients]
+        arrays: dict[str, Any] = {
+            "update_norm": [answer.norm for answer in answers],
+            "noise_power": [answer.told["noise_power"] for answer in answers],
+        }
+        if "update_distance" in hears and answers:
+            middle = weighted_sum([answer.update for answer in answers], share / share.sum())
+            arrays["update_distance"] = [l2_norm(answer.update - middle) for answer in answers]
+        for name in set(_MEASURES) & set(hears):
+            said = np.array([answer.told.get(name, np.nan) for answer in answers])
+            if not np.isnan(said).all():  # the others' median for one that does not tell
+                arrays[name] = np.where(np.isnan(said), np.nanmedian(said), said)
+            elif name not in _MAY_BE_SILENT:
+                return
+        feedback = sampling.make_feedback(clients, data_weight=share, local_length=self._local_length, **arrays)
+        self._memory = sampling.remember(self._sampler, opened.view, opened.draw, feedback)
+
+    def _count(self, opened: _Open, answers: Sequence[_Answer], weights: FloatArray) -> None:
+        drawn, heard = opened.draw.clients.tolist(), [answer.client for answer in answers]
+        self._drawn[drawn] += 1.0
+        self._heard[heard] += 1.0
+        asked, answered = (tuple(self._nodes[client] for client in clients) for clients in (drawn, heard))
+        self.history.append(Round(opened.server_round, asked, answered, opened.rule, tuple(weights.tolist())))
+
+    def _averaged(
+        self, phase: str, average: Callable[[list[RecordDict], str], MetricRecord], contents: list[RecordDict]
+    ) -> MetricRecord | None:
+        try:
+            return average(contents, self.weighted_by_key)
+        except Exception as error:  # what clients say beside their model is for reading: no run hangs on it
+            _logger.warning("%s: metrics are not averaged: %s", phase, reason_of(error))
+            return None
+
+
+def _servable(sampler: str | Sampler, settings: Mapping[str, Any] | None) -> Sampler:
+    """Return the sampler if clients can tell it what it reads, or say why not."""
+    if settings and not isinstance(sampler, str):
+        raise InvalidInput("settings are for a sampler given by name, got them with one that is made already.")
+    made = sampling.make_sampler(sampler, **(settings or {})) if isinstance(sampler, str) else sampler
+    for field in made.reads:
+        if field in _UNSERVED:
+            why, instead = _UNSERVED[field]
+            raise InvalidInput(
+                f"sampler {made.name!r} reads {field} before it draws: {why}, and Flower's strategies send work to the "
+                f"cohort alone. Where the sampler has it, set {instead}; or use fedpcs's own app, `fedpcs run` with "
+                "engine.kind = 'flower'."
+            )
+    return made
+
+
+def _grown(memory: Memory, fresh: Memory, num_clients: int) -> Memory:
+    """Return a sampler's memory for more clients: those it knows keep their entries, the others start afresh."""
+    grown = {}
+    for name, value in fresh.items():
+        known = memory.get(name, value)
+        grown[name] = np.append(known, value[known.size :]) if value.shape == (num_clients,) else known
+    return grown
+
+
+def _checked(field: str, name: str, value: Any) -> Any:
+    """Return what a metric tells of a field, if it can be true."""
+    if field != "label_counts":
+        return _validate.number(name, value, low=-_MOST if field == "loss" else 0.0, high=_MOST)
+    counts = _validate.vector(name, value, low=0.0, high=_MOST_RECORDS)
+    if not counts.any():
+        raise InvalidInput(f"{name} must count at least one record, got none.")
+    return counts
+
+
+def _flat(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """Return all numbers as one vector: float32, or float64 if they are not all float32."""
+    is_single = all(array.dtype == np.float32 for array in arrays.values())
+    return np.concatenate([array.ravel() for array in arrays.values()], dtype=np.float32 if is_single else np.float64)
+
+
+def _update(opened: _Open, content: RecordDict) -> tuple[NDArray[Any], float]:
+    """Return w − w_i as one vector, and its norm; raise if the reply holds no model of this make."""
+    records = content.array_records
+    if len(records) != 1:
+        raise InvalidInput(f"reply must hold one ArrayRecord, got {len(records)}.")
+    (record,) = records.values()
+    if odd := sorted(set(record) ^ set(opened.arrays)):
+        raise InvalidInput(f"key {odd[0][:80]!r} is {'missing' if odd[0] in opened.arrays else 'none of the model'}.")
+    update, first = np.empty_like(opened.values), 0
+    for name, wanted in opened.arrays.items():
+        part, last = record[name].numpy(), first + wanted.size
+        if part.shape != wanted.shape or part.dtype != wanted.dtype:
+            raise InvalidInput(
+                f"key {name!r} is {part.dtype} of shape {part.shape}, expected {wanted.dtype} of {wanted.shape}."
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.subtract(opened.values[first:last], part.ravel(), out=update[first:last])
+        first = last
+    norm = l2_norm(update)
+    if not norm <= _MOST:
+        bad = [name for name in opened.arrays if not np.isfinite(record[name].numpy()).all()]
+        raise InvalidInput(f"key {bad[0]!r} holds numbers that are not finite." if bad else f"norm is {norm:.4g}.")
+    return update, norm
+
+
+def _record_of(like: Mapping[str, NDArray[Any]], values: NDArray[Any]) -> ArrayRecord:
+    arrays, first = {}, 0
+    for name, wanted in like.items():
+        part = values[first : first + wanted.size]
+        part = part if wanted.dtype.kind == "f" else np.rint(part)
+        arrays[name] = Array(part.astype(wanted.dtype).reshape(wanted.shape))
+        first += wanted.size
+    return ArrayRecord(arrays)
