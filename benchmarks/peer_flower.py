@@ -10,7 +10,6 @@ and lets the server draw the same cohorts as the other peers. Ray would run its 
 """
 
 # mypy: disable-error-code="import-not-found,untyped-decorator"
-# Flower is not installed where mypy runs.
 
 from __future__ import annotations
 
