@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from fedpcs import _validate, sampling
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
 from fedpcs.engines.failures import reason_of
+from fedpcs.engines.flower.named_arrays import MOST, flat, record_of, update_of
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import outliers
 from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
@@ -65,7 +66,6 @@ _UNSERVED: Mapping[str, tuple[str, str]] = {
     "gradient_distance": ("every client would have to send a gradient before the draw", "information='practical'"),
     "gradient_variance": ("every client would have to measure it before the draw", "information='practical'"),
 }
-_MOST = 1e100  # no honest number is larger, and squares of those below are floats
 _MOST_RECORDS = 2**53  # whole numbers beyond are not told apart as floats
 _POLL_SECONDS = 0.2
 _logger = logging.getLogger("flwr")  # Flower's own: one log, in order
@@ -222,7 +222,7 @@ class SampledStrategy(FedAvg):
         rule = self._rule if self._rule != "default" else "own" if cohort.expansion is None else "hajek"
         sampling.weigh(rule, cohort, view, drift=1.0)  # raises before anyone has worked in vain
         model = {name: array.numpy() for name, array in arrays.items()}
-        self._open = _Open(server_round, model, _flat(model), view, cohort, rule)
+        self._open = _Open(server_round, model, flat(model), view, cohort, rule)
         _logger.info("configure_train: Sampled %d nodes (out of %d)", cohort.clients.size, len(connected))
         return self._messages(MessageType.TRAIN, cohort.clients.tolist(), server_round, arrays, config)
 
@@ -250,7 +250,7 @@ class SampledStrategy(FedAvg):
         if not np.isfinite(moved).all():
             _logger.warning("round %d: the new model's numbers would not be finite; the old one stays.", server_round)
             return None, metrics
-        return _record_of(opened.arrays, moved), metrics
+        return record_of(opened.arrays, moved), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -341,7 +341,7 @@ class SampledStrategy(FedAvg):
             try:
                 if client < 0 or client in found:
                     raise InvalidInput("it was not asked." if client < 0 else "it answers a second time.")
-                update, norm = _update(opened, reply.content)
+                update, norm = update_of(opened.arrays, opened.values, reply.content)
             except Exception as error:  # whatever came, it is no model
                 self._refuse(opened.server_round, "train", reply.metadata.src_node_id, error)
             else:
@@ -477,49 +477,8 @@ def _grown(memory: Memory, fresh: Memory, num_clients: int) -> Memory:
 def _checked(field: str, name: str, value: Any) -> Any:
     """Return what a metric tells of a field, if it can be true."""
     if field != "label_counts":
-        return _validate.number(name, value, low=-_MOST if field == "loss" else 0.0, high=_MOST)
+        return _validate.number(name, value, low=-MOST if field == "loss" else 0.0, high=MOST)
     counts = _validate.vector(name, value, low=0.0, high=_MOST_RECORDS)
     if not counts.any():
         raise InvalidInput(f"{name} must count at least one record, got none.")
     return counts
-
-
-def _flat(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Return all numbers as one vector: float32, or float64 if they are not all float32."""
-    is_single = all(array.dtype == np.float32 for array in arrays.values())
-    return np.concatenate([array.ravel() for array in arrays.values()], dtype=np.float32 if is_single else np.float64)
-
-
-def _update(opened: _Open, content: RecordDict) -> tuple[NDArray[Any], float]:
-    """Return w − w_i as one vector, and its norm; raise if the reply holds no model of this make."""
-    records = content.array_records
-    if len(records) != 1:
-        raise InvalidInput(f"reply must hold one ArrayRecord, got {len(records)}.")
-    (record,) = records.values()
-    if odd := sorted(set(record) ^ set(opened.arrays)):
-        raise InvalidInput(f"key {odd[0][:80]!r} is {'missing' if odd[0] in opened.arrays else 'none of the model'}.")
-    update, first = np.empty_like(opened.values), 0
-    for name, wanted in opened.arrays.items():
-        part, last = record[name].numpy(), first + wanted.size
-        if part.shape != wanted.shape or part.dtype != wanted.dtype:
-            raise InvalidInput(
-                f"key {name!r} is {part.dtype} of shape {part.shape}, expected {wanted.dtype} of {wanted.shape}."
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.subtract(opened.values[first:last], part.ravel(), out=update[first:last])
-        first = last
-    norm = l2_norm(update)
-    if not norm <= _MOST:
-        bad = [name for name in opened.arrays if not np.isfinite(record[name].numpy()).all()]
-        raise InvalidInput(f"key {bad[0]!r} holds numbers that are not finite." if bad else f"norm is {norm:.4g}.")
-    return update, norm
-
-
-def _record_of(like: Mapping[str, NDArray[Any]], values: NDArray[Any]) -> ArrayRecord:
-    arrays, first = {}, 0
-    for name, wanted in like.items():
-        part = values[first : first + wanted.size]
-        part = part if wanted.dtype.kind == "f" else np.rint(part)
-        arrays[name] = Array(part.astype(wanted.dtype).reshape(wanted.shape))
-        first += wanted.size
-    return ArrayRecord(arrays)
