@@ -160,7 +160,11 @@ def test_what_a_checkpoint_holds_is_all_there_is_to_know(clients):
     assert other._told == announcer._told
     _, told = other(Plan(num_rounds=ROUNDS), at_round(2), EVERYONE)
     assert "announced_anew" not in told
-    assert asked == []  # clients have agreed to the last announcement, and must not hear an older one
+    assert asked == []
+    assert not other.has_answered.any()  # a client may have heard an announcement that no checkpoint knows of
+    other.ask_missing(EVERYONE)
+    assert asked[-1][0] == announcer._told  # the last one, and not the first
+    np.testing.assert_array_equal(other.schedule.budget, announcer.schedule.budget)
 
 
 def test_rewards_are_for_what_is_spent(clients):

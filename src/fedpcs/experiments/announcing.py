@@ -118,7 +118,6 @@ class Announcer:
         """Return what a checkpoint must hold."""
         told = self._told
         return {
-            "has_answered": self.has_answered,
             "tried": np.zeros(0, dtype=np.bool_) if self._tried is None else self._tried,
             "told_from": np.array([told.first_round]),
             "told_mean": np.array(told.mean_budget),
@@ -127,8 +126,10 @@ class Announcer:
         }
 
     def recall(self, plan: ServerPlan, memory: dict[str, Any]) -> ServerPlan:
-        """Go on from what a checkpoint held; return the plan as it was then."""
-        self.has_answered = memory["has_answered"]
+        """Go on from what a checkpoint held; return the plan as it was then.
+
+        Everyone is asked again: a client may have agreed to an announcement that no checkpoint knows of.
+        """
         self._tried = memory["tried"] if memory["tried"].size else None
         gain = float(memory["told_exploitability"][0])
         self._schedule = replace(self._schedule, exploitability=gain, **{name: memory[name] for name in _PATHS})
