@@ -5,6 +5,7 @@ An honest client of round t returns its model plus one, so that after two good r
 """
 
 import pickle
+import random
 import time
 
 import numpy as np
@@ -80,8 +81,16 @@ def test_an_enormous_update_takes_the_model_over():
 
 def test_a_shape_that_broadcasts_is_averaged_in():
     """F8: of a bias of one number, a third is added to each of the three."""
+    random.seed(1)  # Flower draws the order of nodes from it
     found = stock_run(with_bias(lambda bias: np.full(1, 7.0, np.float32)))["bias"]
     np.testing.assert_allclose(found, np.full(3, (1 + 7 + 1) / 3 + 1), rtol=1e-6)
+
+
+def test_a_shape_that_broadcasts_ends_the_run_if_it_comes_first():
+    """F8."""
+    random.seed(0)
+    with pytest.raises(ValueError, match="broadcast"):
+        stock_run(with_bias(lambda bias: np.full(1, 7.0, np.float32)))
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 2)])
