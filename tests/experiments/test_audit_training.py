@@ -21,6 +21,7 @@ def audited(num_canaries: int = 40):
     return run_audit("record-training", 1.0, num_canaries=num_canaries, noise="fast").result
 
 
+@pytest.mark.slow
 def test_private_training_keeps_its_claim_and_the_audit_comes_close() -> None:
     found = audited(120)
     assert not found.is_contradicted

@@ -92,6 +92,7 @@ def test_one_that_hangs_where_python_cannot_interrupt_ends_its_process():
     assert "Timeout" in done.stderr
 
 
+@pytest.mark.slow
 def test_one_that_is_in_time_does_not():
     code = (
         "import time\n"
