@@ -1,5 +1,6 @@
 """A server with a wrong prior: what it costs, and that it recovers from what clients answer alone."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,8 +24,16 @@ WRONG = {
 }
 
 
-class Plan(SimpleNamespace):
-    """As much of a server's plan as an announcer looks at."""
+@dataclass(frozen=True)
+class Plan:
+    """As much of a server's plan as an announcer looks at, or changes."""
+
+    num_rounds: int
+    budget: object = None
+    pay: object = None
+    reward: object = None
+    mean_budget: object = None
+    cohort_size: object = None
 
 
 @pytest.fixture
@@ -54,7 +63,6 @@ def announcer_of(config, clients, silent=()):
 
     asked = []
     found = Announcer(config, sampler_of(config, "fedpcs"), "run", N, ask)
-    found._applied = lambda plan: plan  # a plan of this test has no arrays
     return found, asked
 
 

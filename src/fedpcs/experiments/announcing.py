@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fedpcs._validate import FloatArray
 from fedpcs.engines.flower.messages import Announcement
 from fedpcs.errors import NotConverged, QuorumNotReached
+from fedpcs.experiments.arm_plan import under_schedule
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.schedule import Schedule, selection_of, solve_for
 from fedpcs.game.equilibrium import Equilibrium
@@ -96,7 +97,7 @@ class Announcer:
         is_tried = self._tried is not None and np.array_equal(here, self._tried)
         if self._config.federation.reannounce == "on-drift" and not is_tried and plan.num_rounds - now >= 2:
             extra |= self._corrected(now, here)
-        return self._applied(plan), extra
+        return under_schedule(plan, self._schedule), extra
 
     def _corrected(self, now: int, here: BoolArray) -> dict[str, Any]:
         """Announce anew until the crowd is where it is said to be; return what to log of it."""
@@ -135,7 +136,7 @@ class Announcer:
         self._schedule = replace(self._schedule, exploitability=gain, **{name: memory[name] for name in _PATHS})
         first = int(memory["told_from"][0])
         self._told = self._announcement(first, self._schedule.reward[first:], memory["told_mean"])
-        return self._applied(plan)
+        return under_schedule(plan, self._schedule)
 
     def _announce(self, now: int, found: Equilibrium, to: BoolArray) -> None:
         unit = float(self._config.game.budget_unit)
@@ -194,17 +195,6 @@ class Announcer:
         weight = np.ones(int(heard.sum()))
         return histogram(
             found.privacy_aversion, self._schedule.budget[now, heard] / unit, weight, num_clients=int(here.sum())
-        )
-
-    def _applied(self, plan: ServerPlan) -> ServerPlan:
-        now = self._schedule
-        return replace(
-            plan,
-            budget=now.budget,
-            pay=now.pay,
-            reward=now.reward,
-            mean_budget=now.announced_mean,
-            cohort_size=now.cohort_size,
         )
 
 

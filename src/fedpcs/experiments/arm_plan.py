@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -126,6 +126,18 @@ def plan_for(
         outlier_factor=float(config.engine.outlier_factor),
         quorum=float(config.engine.quorum),
         label_counts=label_counts,
+    )
+
+
+def under_schedule(plan: ServerPlan, schedule: Schedule) -> ServerPlan:
+    """Return the same federation under another schedule: one that was solved or announced anew."""
+    return replace(
+        plan,
+        budget=schedule.budget,
+        pay=schedule.pay,
+        reward=schedule.reward,
+        mean_budget=schedule.announced_mean,
+        cohort_size=schedule.cohort_size,
     )
 
 

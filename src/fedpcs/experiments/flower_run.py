@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,19 +58,25 @@ def _side(config_json: str, seed: int, data_dir: str | None) -> ClientSide:
     return ClientSide(client_plan(config, seed), model, dealt_out(config, dataset, seed))
 
 
-@contextmanager
-def flower_federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation]:
-    """Give a federation that Flower simulates: all arms of a run share it.
+def check_installed() -> None:
+    """Refuse a run on Flower where Flower is not.
 
     Raises:
-        InvalidInput: Flower is not installed.
+        InvalidInput: It cannot be imported.
     """
     try:
-        from fedpcs.engines.flower.simulation import simulated_federation
+        importlib.import_module("fedpcs.engines.flower.simulation")
     except ImportError as error:
         raise InvalidInput(
             f"engine.kind is 'flower', and Flower cannot be imported ({error}). pip install 'fedpcs[flower]'"
         ) from None
+
+
+@contextmanager
+def flower_federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation]:
+    """Give a federation that Flower simulates: all arms of a run share it."""
+    from fedpcs.engines.flower.simulation import simulated_federation
+
     members = SimulatedMembers(config.model_dump_json(), None if data_dir is None else str(data_dir.resolve()))
     with simulated_federation(members, config.data.num_clients, config.engine.num_workers) as federation:
         yield federation

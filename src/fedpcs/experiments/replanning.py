@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedpcs.errors import NotConverged
+from fedpcs.experiments.arm_plan import under_schedule
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.schedule import Schedule, replanned
 from fedpcs.learning.server import BoolArray, ServerPlan, ServerState
@@ -57,7 +58,10 @@ class Replanner:
             if self._config.game.if_unsolved == "stop":
                 raise
             return plan, {"replanned": "kept the last certified schedule", "because": str(error)}
-        return self._applied(plan), {"replanned": "solved anew", "exploitability": self._schedule.exploitability}
+        return under_schedule(plan, self._schedule), {
+            "replanned": "solved anew",
+            "exploitability": self._schedule.exploitability,
+        }
 
     def memory(self) -> dict[str, Any]:
         """Return what a checkpoint must hold."""
@@ -67,15 +71,4 @@ class Replanner:
         """Go on from what a checkpoint held; return the plan as it was then."""
         self._known = memory["known"]
         self._schedule = replace(self._schedule, **{name: memory[name] for name in _PATHS})
-        return self._applied(plan)
-
-    def _applied(self, plan: ServerPlan) -> ServerPlan:
-        now = self._schedule
-        return replace(
-            plan,
-            budget=now.budget,
-            pay=now.pay,
-            reward=now.reward,
-            mean_budget=now.announced_mean,
-            cohort_size=now.cohort_size,
-        )
+        return under_schedule(plan, self._schedule)

@@ -16,8 +16,8 @@ from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
+from fedpcs.experiments import flower_run
 from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, load_for, presence, sampler_of, server_plan
-from fedpcs.experiments.flower_run import flower_engine, flower_federation
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
@@ -116,6 +116,8 @@ def start_run(
     dataset = load_for(config, data_dir)
     if config.tensorboard:
         check_installed()
+    if config.engine.kind == "flower":
+        flower_run.check_installed()
     try_out(config, dataset)
     check_free(folder)
     with locked(folder):
@@ -162,7 +164,7 @@ def _federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation
     if config.engine.kind != "flower":
         yield None
         return
-    with flower_federation(config, data_dir) as federation:
+    with flower_run.flower_federation(config, data_dir) as federation:
         yield federation
 
 
@@ -234,7 +236,7 @@ def _make_engine(session: _Session, plan: ServerPlan, model: nn.Module, data: Pa
     config = session.config
     deadline = float(config.engine.deadline_seconds)
     if session.federation is not None:
-        return flower_engine(session.federation, plan.client, model, data, deadline)
+        return flower_run.flower_engine(session.federation, plan.client, model, data, deadline)
     if config.engine.kind == "in-process":
         return InProcessEngine(ClientSide(plan.client, model, data), deadline)
     return WorkerEngine(

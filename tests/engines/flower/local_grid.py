@@ -18,7 +18,7 @@ class LocalGrid(Grid):
         }
 
     def set_run(self, run):
-        raise NotImplementedError
+        raise NotImplementedError("a grid must have it; no app asks for it")
 
     run = property(set_run)
 

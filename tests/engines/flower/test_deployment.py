@@ -138,7 +138,7 @@ def deployments(tmp_path):
     for one in made:
         below = local.descendants(process.pid for process in one.processes)
         local.stop(one.processes)
-        wait_until(lambda: not any(map(is_alive, below)), 5.0, lambda: "processes are left")  # noqa: B023
+        wait_until(lambda pids=below: not any(map(is_alive, pids)), 5.0, lambda: "processes are left")
 
 
 def is_alive(pid):
