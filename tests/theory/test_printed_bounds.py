@@ -183,7 +183,8 @@ def test_theorem_4_without_convexity_holds_where_its_premise_does():
     assert (printed.value >= found.squared_distance.low * (1 - 1e-12)).all()  # it is what happens, on average
 
 
-def test_proposition_4_holds(rng=np.random.default_rng(0)):
+def test_proposition_4_holds():
+    rng = np.random.default_rng(0)
     for _ in range(200):
         reward, aversion = rng.uniform(0, 20, 31), rng.uniform(0.001, 0.999, 100)
         low = float(rng.uniform(1e-4, 0.5))
@@ -206,7 +207,8 @@ def test_theorem_6_is_below_one_where_no_price_can_be():
     assert valid.value >= 1.0
 
 
-def test_budgets_between_two_ends_cost_no_more_than_the_worse_end(rng=np.random.default_rng(1)):
+def test_budgets_between_two_ends_cost_no_more_than_the_worse_end():
+    rng = np.random.default_rng(1)
     checked = 0
     for _ in range(200):
         reward, aversion = rng.uniform(0, 20, 11), rng.uniform(0.001, 0.999, 40)
@@ -222,7 +224,8 @@ def test_budgets_between_two_ends_cost_no_more_than_the_worse_end(rng=np.random.
     assert checked > 50
 
 
-def test_theorem_7s_plan_has_a_negative_multiplier_and_is_not_the_cheapest(rng=np.random.default_rng(2)):
+def test_theorem_7s_plan_has_a_negative_multiplier_and_is_not_the_cheapest():
+    rng = np.random.default_rng(2)
     for _ in range(200):
         problem = CappedCohort(
             slope=float(rng.uniform(0.1, 2)),

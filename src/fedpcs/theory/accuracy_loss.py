@@ -52,20 +52,18 @@ def paper_accuracy_loss(federation: Federation, constants: Constants, *, gradien
     steps = np.arange(2, federation.num_rounds + 1)
     noise = (federation.data_weight**2 * federation.noise_power).sum(axis=1)[1:]
     gradient = np.full(steps.size, _validate.number("gradient_norm_bound", gradient_norm_bound, low=0.0) ** 2)
+    is_steady = bool((federation.noise_power == federation.noise_power[0]).all())
     premises = (
         _steps(federation, constants),
         Premise("everyone takes part in every round", bool((federation.expected_count >= 1.0).all())),
-        Premise(
-            "noise does not change from round to round",
-            bool((federation.noise_power == federation.noise_power[0]).all()),
-        ),
+        Premise("noise does not change from round to round", is_steady),
     )
     return Bound("paper", {"gradient": scale * gradient / steps, "noise": scale * noise / steps}, premises)
 
 
 def falling_steps(constants: Constants, num_rounds: int) -> FloatArray:
     """(rounds,) the step sizes of this proposition, 1/(μ(t + 1))."""
-    return 1.0 / (_validate.positive("pl", constants.pl) * np.arange(1, num_rounds + 1))
+    return np.asarray(1.0 / (_validate.positive("pl", constants.pl) * np.arange(1.0, num_rounds + 1)))
 
 
 def _scale(constants: Constants) -> float:

@@ -1,11 +1,12 @@
 """Proposition 4 and Theorem 6: what it costs that clients choose their budgets for themselves.
 
-Welfare is SW(ρ) = Σ_t Σ_i (ρ_i^t R_t − ψ_i (ρ_i^t)²); the price of anarchy is the best welfare over that of what clients
-do. Proposition 4 holds: with everyone at ρ_L it is at least Σ R_t Σ 1/ψ_i ÷ (4 N ρ_L (T+1)), by Cauchy and Schwarz.
+Welfare is SW(ρ) = Σ_t Σ_i (ρ_i^t R_t − ψ_i (ρ_i^t)²); the price of anarchy is the best welfare over that of what
+clients do. Proposition 4 holds: with everyone at ρ_L it is at least Σ R_t Σ 1/ψ_i ÷ (4 N ρ_L (T+1)), by Cauchy and
+Schwarz.
 
-Theorem 6 does not. In its proof the denominator N ρ_H ΣR − (T+1) ρ_H² Σψ is divided by ρ_H and the numerator is not; the
-last term should grow with ρ_H and is made to vanish. What can be said of clients whose budgets lie in [low_t, high_t]:
-ρR − ψρ² is concave, so that it is least at one of the two ends, and
+Theorem 6 does not. In its proof the denominator N ρ_H ΣR − (T+1) ρ_H² Σψ is divided by ρ_H and the numerator is not;
+the last term should grow with ρ_H and is made to vanish. What can be said of clients whose budgets lie in
+[low_t, high_t]: ρR − ψρ² is concave, so that it is least at one of the two ends, and
 
     SW ≥ Σ_t Σ_i min(low_t R_t − ψ_i low_t², high_t R_t − ψ_i high_t²).
 
@@ -46,11 +47,9 @@ def paper_private_price(reward: ArrayLike, aversion: ArrayLike, *, highest_budge
     left = dislikes.size - paid.size * dislikes.sum() / (high * paid.sum())
     value = paid.max() * (1.0 / dislikes).sum() / (2.0 * left)
     welfare = _welfare(np.full(paid.size, high), paid, dislikes).sum()
+    is_small = bool(dislikes.size * paid.sum() <= paid.size * dislikes.sum())
     premises = (
-        Premise(
-            "N ΣR ≤ (T+1) Σψ, which step (a) of the proof uses",
-            dislikes.size * paid.sum() <= paid.size * dislikes.sum(),
-        ),
+        Premise("N ΣR ≤ (T+1) Σψ, which step (a) of the proof uses", is_small),
         Premise("welfare at the highest budget is positive", bool(welfare > 0.0)),
     )
     return Bound("paper", {"price": np.asarray(value)}, premises)

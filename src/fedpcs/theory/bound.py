@@ -38,7 +38,7 @@ class Bound:
     @property
     def value(self) -> FloatArray:
         """The bound itself."""
-        return np.sum(np.stack(list(self.terms.values())), axis=0)
+        return np.asarray(np.sum(np.stack(list(self.terms.values())), axis=0))
 
     @property
     def has_premises(self) -> bool:

@@ -72,7 +72,7 @@ def paper_error(federation: Federation, constants: Constants) -> Bound:
     The printed minibatch term stands within a bracket that is multiplied by βη/2, and has been so once before.
     """
     η, β, κ = federation.step_size, constants.smoothness, constants.alignment
-    count = np.arange(1, federation.num_rounds + 1)
+    count = np.arange(1.0, federation.num_rounds + 1)
     terms = {"start": 2.0 * constants.initial_gap / (η * κ * count)}
     for name, value in paper_round(federation, constants).items():
         printed = value * (β * η / 2.0) if name == "minibatch" else value

@@ -99,7 +99,7 @@ def paper_distance(
     size = float(federation.cohort_size[0])
     twice = (η * gain) ** 2 + β * (η * gain) ** 3
     added = {"sampling": twice * bound**2, "noise": twice * size * noise_at_lowest, "drift": β * bound**2 * η**3 * gain}
-    powers = shrink ** np.arange(federation.num_rounds + 1)
+    powers = np.power(shrink, np.arange(federation.num_rounds + 1, dtype=np.float64))
     sums = np.concatenate(([0.0], np.cumsum(powers[:-1])))
     terms = {"start": powers * constants.initial_distance**2}
     terms |= {name: value * sums for name, value in added.items()}
@@ -139,7 +139,7 @@ def paper_distance_not_convex(
 def paper_reach(federation: Federation, constants: Constants, *, budget_bounds: tuple[float, float]) -> Bound:
     """Proposition 5 as printed: E‖w(t) − w*‖ ≤ ‖w(0) − w*‖ + tηD[(N − 1)ρ_H + ρ_L]/(K ρ_L). It leaves out the noise."""
     gain, η = _paper_gain(federation, budget_bounds), float(federation.step_size[0])
-    rounds = np.arange(federation.num_rounds + 1)
+    rounds = np.arange(federation.num_rounds + 1, dtype=np.float64)
     start = np.full(rounds.size, constants.initial_distance)
     return Bound("paper", {"start": start, "gradient": rounds * η * largest_gradient(constants) * gain})
 

@@ -192,11 +192,9 @@ def make_logistic(
     chance = special.expit(np.einsum("crd,cd->cr", points, directions))
     signs = np.where(rng.random(shape) < chance, 1.0, -1.0)
     problem = Logistic(np.full(shape[0], 1.0 / shape[0]), points * signs[:, :, None], weight, np.zeros(length))
-    found = optimize.minimize(
-        lambda w: float(problem._losses(w[None])[0]),
-        np.zeros(length),
-        jac=lambda w: problem.data_weight @ problem.client_gradients(w[None])[0],
-        method="L-BFGS-B",
-        options={"ftol": 1e-16, "gtol": 1e-12, "maxiter": 1000},
-    )
+
+    def whole_gradient(model: FloatArray) -> FloatArray:
+        return np.asarray(problem.data_weight @ problem.client_gradients(model[None])[0])
+
+    found = optimize.root(whole_gradient, np.zeros(length), tol=1e-14)
     return Logistic(problem.data_weight, problem.features, weight, found.x)

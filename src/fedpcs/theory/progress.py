@@ -106,10 +106,9 @@ def paper_premises(federation: Federation, constants: Constants) -> tuple[Premis
     """What the paper takes for granted in Proposition 3 and Theorem 5."""
     κ, spread = constants.alignment, constants.relative_variance + constants.alignment_bound**2
     most, largest = κ / (constants.smoothness * spread), float(federation.step_size.max())
+    is_short = largest <= most * (1.0 + 1e-12)
     return (
-        Premise(
-            f"step size at most κ/(β(M_V + κ_G²)) = {most:.3g} (it is {largest:.3g})", largest <= most * (1 + 1e-12)
-        ),
+        Premise(f"step size at most κ/(β(M_V + κ_G²)) = {most:.3g} (it is {largest:.3g})", is_short),
         Premise("drawn with replacement", federation.design == "with-replacement"),
         Premise("one local step", federation.local_steps == 1),
     )

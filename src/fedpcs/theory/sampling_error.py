@@ -10,7 +10,8 @@ positively correlated: the rows of the draws' covariance matrix sum to zero, so 
 add up to the diagonal one, and Gershgorin's circles give s_i = 2 (1 − π_i)/π_i. Both have r_i = 1/π_i.
 
 Clients' gradients are bounded in one of two ways, whichever is known: by D_i; or, for convex F_i, by how far training
-is from its end, because ‖∇F_i(w) − ∇F_i(w*)‖² ≤ 2β_i (F_i(w) − F_i(w*) − ∇F_i(w*)·(w − w*)), and these add up to the gap:
+is from its end, because ‖∇F_i(w) − ∇F_i(w*)‖² ≤ 2β_i (F_i(w) − F_i(w*) − ∇F_i(w*)·(w − w*)), whose weighted sum is the
+gap:
 
     Σ_i a_i ‖∇F_i(w)‖² ≤ 2(1 + s) max_i(a_i β_i/θ_i) (F(w) − F*) + (1 + 1/s) Σ_i a_i ‖∇F_i(w*)‖².
 
@@ -28,7 +29,6 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.theory.bound import Bound
 from fedpcs.theory.federation import Constants, Federation
-
 
 _SPLITS = (0.03, 0.1, 0.3, 1.0, 3.0)
 

@@ -1,11 +1,11 @@
 """Theorem 7: reward and cohort under a cap on the cohort's budget, for identical clients with ρ = G·R + H.
 
-The cost of K clients is K·(υ/ρ + (1 − γ)Rρ), subject to Kρ ≤ B. The paper's answer makes K as large as the cap allows,
-⌊B/ρ*⌋, with ρ* = (2Gυ/(1 − γ))^{1/3}. But the cost grows with K: one client is cheapest, and the multiplier of the cap
-is negative wherever the reward is positive. What makes more clients worth their pay is the error of the draw, v/K, which
-Proposition 3 has and the cost has not. With it, for each K the cost is convex in ρ, its least is where
+The cost of K clients is K·(a/ρ + (1 − γ)Rρ), subject to Kρ ≤ B. The paper's answer makes K as large as the cap allows,
+⌊B/ρ*⌋, with ρ* = (2Ga/(1 − γ))^{1/3}. But the cost grows with K: one client is cheapest, and the multiplier of the cap
+is negative wherever the reward is positive. What makes more clients worth their pay is the error of the draw, v/K,
+which Proposition 3 has and the cost has not. With it, for each K the cost is convex in ρ, its least is where
 
-    2ρ³ − Hρ² = Gυ/(1 − γ),   or at an end of [H, B/K],
+    2ρ³ − Hρ² = Ga/(1 − γ),   or at an end of [H, B/K],
 
 and K is found by trying all.
 """
@@ -28,7 +28,7 @@ class CappedCohort:
     Attributes:
         slope: G.
         offset: H; the budget of unpaid clients.
-        accuracy_weight: υ = γθ²/(t|D|²): what a client's noise costs, times its budget.
+        accuracy_weight: a, the paper's upsilon γθ²/(t|D|²): what a client's noise costs, times its budget.
         reward_weight: 1 − γ.
         budget_cap: B.
         num_clients: N.
@@ -86,7 +86,7 @@ def valid_ratio(problem: CappedCohort) -> RatioPlan:
 
 
 def cost_of(problem: CappedCohort, budget: float, cohort_size: int) -> float:
-    """Return K(υ/ρ + (1 − γ)Rρ) + v/K."""
+    """Return K(a/ρ + (1 − γ)Rρ) + v/K."""
     each = problem.accuracy_weight / budget + problem.reward_weight * budget * (budget - problem.offset) / problem.slope
     return cohort_size * each + (problem.sampling_error / cohort_size if cohort_size else np.inf)
 

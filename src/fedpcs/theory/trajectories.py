@@ -79,14 +79,14 @@ def simulate(
         models = models - federation.step_size[t] * (step + noise)
     rows.append(_measure(problem, models, problem.client_gradients(models)))
     columns = np.stack(rows)  # (rounds + 1, trajectories, 4)
-    means = [_mean(columns[:, :, index]) for index in range(4)]
-    return Trajectories(*means, largest_gradient=largest, largest_whole_gradient=whole)
+    gap, squared, distance, gradient = (_mean(columns[:, :, index]) for index in range(4))
+    return Trajectories(gap, squared, distance, gradient, largest, whole)
 
 
 def _undoing(federation: Federation, round_index: int) -> FloatArray:
     """(clients,) θ_i/c_i."""
     count = federation.expected_count[round_index]
-    return np.divide(federation.data_weight, count, out=np.zeros_like(count), where=count > 0.0)
+    return np.asarray(np.divide(federation.data_weight, count, out=np.zeros_like(count), where=count > 0.0))
 
 
 def _measure(problem: Problem, models: FloatArray, gradients: FloatArray) -> FloatArray:
