@@ -2,8 +2,8 @@
 
 `fedpcs.game` solves and certifies the Stackelberg game between a server that pays for privacy and clients who spend it.
 `fedpcs.privacy` makes the noise to match what they spend, accounts for it, and audits itself. `fedpcs.sampling` draws
-and weighs clients, `fedpcs.learning` is the round, `fedpcs.engines` runs it, `fedpcs.experiments` is whole runs. Rooms
-are imported when first used, so `import fedpcs` is quick.
+and weighs clients, `fedpcs.learning` is the round, `fedpcs.engines` runs it, `fedpcs.experiments` is whole runs, and
+`fedpcs.theory` bounds how they go. Rooms are imported when first used, so `import fedpcs` is quick.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-_ROOMS = ("engines", "errors", "experiments", "game", "learning", "privacy", "sampling")
+_ROOMS = ("engines", "errors", "experiments", "game", "learning", "privacy", "sampling", "theory")
 
 __all__ = list(_ROOMS)
 

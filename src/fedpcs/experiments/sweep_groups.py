@@ -44,12 +44,15 @@ class Series:
         """Return the greatest over seeds of a number of the results."""
         return float(max(_at(one.result, path) for one in self.done))
 
-    def curve(self, quantity: str) -> tuple[FloatArray, FloatArray]:
-        """Return (rounds,) that were evaluated, counted from 1, and (seeds, rounds) the quantity after each.
+    def curve(self, *path: str) -> tuple[FloatArray, FloatArray]:
+        """Return (rounds,) that were evaluated, counted from 1, and (seeds, rounds) some quantity after each.
 
-        Only the rounds that all seeds have: an arm may end early.
+        Only the rounds that all seeds have: an arm may end early. The quantity is named as for `mean`.
         """
-        lines = [[(line["round"] + 1, line[quantity]) for line in one.rounds] for one in self.done]
+        lines = [
+            [(line["round"] + 1, None if line["accuracy"] is None else _at(line, path)) for line in one.rounds]
+            for one in self.done
+        ]
         kept = [{number: value for number, value in one if value is not None} for one in lines]
         rounds = sorted(set.intersection(*(set(one) for one in kept))) if kept else []
         return np.array(rounds, dtype=float), np.array([[one[number] for number in rounds] for one in kept])

@@ -44,6 +44,8 @@ class TradeOff:
         paid: Rewards, all clients and rounds.
         accuracy_mean: Over seeds, in [0, 1].
         accuracy_std: Over seeds; NaN where there is none.
+        way: How training came there: (ε of the median client, rewards paid, accuracy) after each evaluated round, means
+            over seeds.
     """
 
     label: str
@@ -52,6 +54,7 @@ class TradeOff:
     paid: float
     accuracy_mean: float
     accuracy_std: float
+    way: tuple[tuple[float, float, float], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ def tradeoff_figure(
 ) -> Figure:
     """Draw accuracy against what it cost: a colour for each sampler, a shape for each aggregation rule.
 
-    Points of one sampler are joined and carry its name once. A point that cost no finite amount has no place on
-    the axis and is named in the note.
+    A thin line is the way training came there, round by round. A sampler's name stands once. A point that cost no
+    finite amount has no place on the axis and is named in the note.
 
     Raises:
         NothingToDraw: No point has a place.
@@ -44,21 +44,14 @@ def tradeoff_figure(
     figure, (axes,) = style.new_figure(title, note=words, height_inches=4.2)
     looks, rules = pens(point.label for point in points), list(dict.fromkeys(point.rule for point in points))
     shapes = {rule: _SHAPES[k % len(_SHAPES)] for k, rule in enumerate(rules)}
-    for label in dict.fromkeys(point.label for point in shown):
-        mine = [point for point in shown if point.label == label]
-        pen = looks[label]
-        axes.plot(
-            [costs[point] for point in mine],
-            [point.accuracy_mean for point in mine],
-            color=pen.colour,
-            linestyle=pen.stroke,
-            linewidth=0.8,
-            alpha=0.6,
-            zorder=1.5,
-        )
-        for point in mine:
-            _draw_point(axes, costs[point], point, pen, shapes[point.rule][0])
-    _fit_costs(axes, np.array([costs[point] for point in shown]), _AGAINST[against])
+    for point in shown:
+        pen = looks[point.label]
+        way = _way(point, against)
+        if way.size:
+            axes.plot(*way.T, color=pen.colour, linestyle=pen.stroke, linewidth=0.9, alpha=0.6, zorder=1.5)
+        _draw_point(axes, costs[point], point, pen, shapes[point.rule][0])
+    begun = [float(way[0, 0]) for point in shown if (way := _way(point, against)).size]
+    _fit_costs(axes, np.array([*(costs[point] for point in shown), *begun]), _AGAINST[against])
     spread = np.array([[-1.0], [1.0]]) * np.nan_to_num([point.accuracy_std for point in shown])
     style.span(axes, (spread + [point.accuracy_mean for point in shown]).ravel())
     percent_ticks(axes)
@@ -68,6 +61,12 @@ def tradeoff_figure(
         style.caption(axes, style.wrapped(key.replace("$", r"\$"), 58))
     _label_samplers(axes, shown, costs, looks)
     return figure
+
+
+def _way(point: TradeOff, against: Literal["epsilon", "paid"]) -> FloatArray:
+    """Return (rounds, 2) cost and accuracy; only where something was spent, for a log scale's sake."""
+    way = np.array(point.way).reshape(-1, 3)[:, [0 if against == "epsilon" else 1, 2]]
+    return np.asarray(way[np.isfinite(way).all(axis=1) & (way[:, 0] > 0.0)])
 
 
 def _left_out(points: Sequence[TradeOff], shown: Sequence[TradeOff]) -> str:

@@ -19,6 +19,8 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
             "loss": 2.0 - accuracy * (now + 1) / rounds,
             "update_norm": {"minimum": 5.0, "median": 5.0, "maximum": 5.0},
             "noise_norm": {"minimum": 3.0, "median": 3.0, "maximum": 3.0},
+            "spent": {"rho": spread, "epsilon": spread, "num_clients": 10},
+            "paid_so_far": paid * (now + 1) / rounds,
         }
         for now in range(rounds)
     )

@@ -146,12 +146,21 @@ def _findings(rule: str, series: Series) -> tuple[Finding, ...]:
 def _drawing(groups: Sequence[Group], against: Any) -> Any:
     def draw() -> Figure:
         found = [_point(one, series) for one in groups for series in one.series]
-        best = max(found, key=lambda point: point.accuracy_mean)
-        cost = {"epsilon": f"a median ε of {best.epsilon_median:.1f}", "paid": f"rewards of {best.paid:,.0f}"}[against]
-        title = f"{best.label} under {best.rule} comes highest: {points(best.accuracy_mean)} at {cost}"
-        return tradeoff_figure(found, against, title)
+        return tradeoff_figure(found, against, _title(found, against), "Lines: the way there, round by round.")
 
     return draw
+
+
+def _title(found: Sequence[TradeOff], against: Any) -> str:
+    """Say how far samplers end apart under the rule that comes highest, and at what cost."""
+    rule = max(found, key=lambda point: point.accuracy_mean).rule
+    alike = [point for point in found if point.rule == rule]
+    accuracies = [point.accuracy_mean for point in alike]
+    apart = f"{100.0 * (max(accuracies) - min(accuracies)):.1f} points of one another"
+    costs = [point.epsilon_median if against == "epsilon" else point.paid for point in alike]
+    low, high = (f"{one:.1f}" if against == "epsilon" else f"{one:,.0f}" for one in (min(costs), max(costs)))
+    name = "a median ε" if against == "epsilon" else "rewards"
+    return f"Under {rule}, {len(alike)} samplers end within {apart}, at {name} of {low} to {high}"
 
 
 def _point(found: Group, series: Series) -> TradeOff:
@@ -163,4 +172,12 @@ def _point(found: Group, series: Series) -> TradeOff:
         paid=series.mean("paid"),
         accuracy_mean=mean,
         accuracy_std=float("nan") if std is None else std,
+        way=_way(series),
     )
+
+
+def _way(series: Series) -> tuple[tuple[float, float, float], ...]:
+    """Return what had been spent and paid, and what had been reached for it, after each round."""
+    quantities = (("spent", "epsilon", "median"), ("paid_so_far",), ("accuracy",))
+    means = [series.curve(*path)[1].mean(axis=0).tolist() for path in quantities]
+    return tuple(zip(*means, strict=True))
