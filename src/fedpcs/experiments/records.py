@@ -118,6 +118,7 @@ def round_record(
         "update_norm": asdict(spread(moved.update_norm.tolist())),
         "noise_norm": asdict(spread(moved.noise_norm.tolist())),
         "step_norm": moved.step_norm,
+        "step_parts": asdict(moved.parts),
         "accuracy": None if score is None else score.accuracy,
         "loss": None if score is None else finite_or_none(score.loss),
         "spent": asdict(spent),

@@ -24,6 +24,7 @@ from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout, Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, ClientFailure, Task
+from fedpcs.learning.step_parts import StepParts, step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
     Draw,
@@ -192,6 +193,7 @@ class Step:
         update_norm: (heard,) norms as they arrived.
         noise_norm: (heard,) √(d·σ²): what of that is noise, on average.
         step_norm: Norm of the server's step.
+        parts: What the weighted sum of updates is made of.
         reward: (heard,) what each is owed.
     """
 
@@ -201,6 +203,7 @@ class Step:
     update_norm: FloatArray
     noise_norm: FloatArray
     step_norm: float
+    parts: StepParts
     reward: FloatArray
 
 
@@ -317,7 +320,8 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         tally=count_round(state.tally, opened.draw, heard.clients),
         paid=state.paid + float(reward.sum()),
     )
-    return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, reward)
+    parts = step_parts(norms, power, weights, l2_norm(direction))
+    return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, parts, reward)
 
 
 def _billionths(plan: ServerPlan, round_index: int) -> IntArray:

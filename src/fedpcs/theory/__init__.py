@@ -29,6 +29,10 @@ from fedpcs.theory.convergence import paper_error as paper_error
 from fedpcs.theory.convergence import paper_rate as paper_rate
 from fedpcs.theory.convergence import valid_error as valid_error
 from fedpcs.theory.convergence import valid_rate as valid_rate
+from fedpcs.theory.estimates import Estimate as Estimate
+from fedpcs.theory.estimates import Estimates as Estimates
+from fedpcs.theory.estimates import from_log as from_log
+from fedpcs.theory.estimates import probe as probe
 from fedpcs.theory.federation import Constants as Constants
 from fedpcs.theory.federation import Federation as Federation
 from fedpcs.theory.federation import make_federation as make_federation
