@@ -17,6 +17,8 @@ from fedpcs.theory import (
 
 SETTINGS = {one.name: one for one in [*quadratics(), *logistics()]}
 ROUNDING = 1.0 + 1e-9
+# Local steps are what takes long to simulate.
+NAMES = [pytest.param(name, marks=pytest.mark.slow) if "5 steps" in name else name for name in SETTINGS]
 
 
 @functools.cache
@@ -35,21 +37,21 @@ def bounds_of(name, kind):
         yield bound
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_loss_stays_below_its_rate(name):
     found = measured(name).gap.high
     for bound in bounds_of(name, valid_rate):
         assert (found <= bound.value * ROUNDING).all()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_distance_stays_below_its_bound(name):
     found = measured(name).squared_distance.high
     for bound in bounds_of(name, valid_distance):
         assert (found <= bound.value * ROUNDING).all()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_gradients_stay_below_the_convergence_error(name):
     found = measured(name).squared_gradient
     rounds = np.arange(1, found.value.size)
@@ -58,7 +60,7 @@ def test_gradients_stay_below_the_convergence_error(name):
         assert (mean <= bound.value * ROUNDING).all()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_no_round_does_worse_than_one_round_may(name):
     """In the first round, where gradient and gap are known; later ones differ from trajectory to trajectory."""
     setting, found = SETTINGS[name], measured(name)
@@ -72,7 +74,7 @@ def test_no_round_does_worse_than_one_round_may(name):
     assert (change <= bound.value + slack + 1e-9).all()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_goes_further_than_it_can(name):
     setting, found = SETTINGS[name], measured(name)
     known = with_gradients_met(setting.problem.constants(setting.start), found)
@@ -80,7 +82,7 @@ def test_nothing_goes_further_than_it_can(name):
     assert (found.distance.high <= valid_reach(setting.federation, known).value * ROUNDING).all()
 
 
-@pytest.mark.parametrize("name", [name for name in SETTINGS if name.startswith("quadratic")])
+@pytest.mark.parametrize("name", NAMES)
 def test_the_rate_is_not_vacuous(name):
     setting = SETTINGS[name]
     bound = valid_rate(setting.federation, setting.problem.constants(setting.start))
@@ -93,6 +95,6 @@ def test_a_bound_with_a_tenth_of_the_noise_would_be_seen_to_fail():
     bound = valid_rate(setting.federation, setting.problem.constants(np.zeros(20)))
     weaker = bound.value - 0.9 * bound.terms["noise"]
     still = trained(type(setting)(name, setting.problem, setting.federation, np.zeros(20)))
-    assert (still.gap.high <= bound.value).all()
-    assert not (still.gap.high <= weaker).all()
+    assert (still.gap.low <= bound.value).all()  # after one round it is what happens, on average
+    assert not (still.gap.low <= weaker).all()
     assert found.gap.value[-1] < found.gap.value[0]

@@ -16,6 +16,7 @@ from fedpcs.errors import FedpcsError
 from fedpcs.cli import runs as runs
 from fedpcs.cli import studies as studies
 from fedpcs.cli import games as games
+from fedpcs.cli import theory as theory
 from fedpcs.cli import checks as checks
 from fedpcs.cli import data as data
 # isort: on

@@ -36,7 +36,8 @@ def valid_accuracy_loss(federation: Federation, constants: Constants, *, gradien
         raise InvalidInput("gradient_bound is missing: this bound supposes that clients' gradients are bounded.")
     steps = np.arange(1, federation.num_rounds + 1)
     gradient = _validate.number("gradient_norm_bound", gradient_norm_bound, low=0.0) ** 2
-    parts = {"gradient": np.full(steps.size, gradient), "sampling": error.sampling.floor, "noise": error.noise}
+    parts = {"gradient": np.full(steps.size, gradient), "sampling": error.sampling.floor}
+    parts["noise"] = constants.noise_curvature / constants.smoothness * error.noise
     parts["minibatch"] = error.minibatch
     weight = 1.0 - 1.0 / steps
     terms = {name: (np.cumsum(weight * value) * scale)[1:] for name, value in parts.items()}

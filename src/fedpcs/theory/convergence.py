@@ -99,7 +99,7 @@ def _recursion(federation: Federation, constants: Constants, split: float) -> tu
     factor = factor + half * error.sampling.slope + η / 2.0 * error.drift.slope
     return np.asarray(factor), {
         "sampling": half * error.sampling.floor,
-        "noise": half * error.noise,
+        "noise": constants.noise_curvature * η**2 / 2.0 * error.noise,
         "minibatch": half * error.minibatch,
         "drift": η / 2.0 * error.drift.floor,
     }

@@ -71,6 +71,8 @@ class Constants:
 
     Attributes:
         smoothness: β, of F and of every F_i.
+        mean_curvature: The largest tr H/d there is, H the Hessian of F: all that isotropic Gaussian noise meets, and
+            often far below β. None: β.
         pl: μ of the Polyak–Łojasiewicz inequality ½‖∇F‖² ≥ μ(F − F*); zero if there is none.
         strong_convexity: ψ of F; zero if it is not strongly convex.
         gradient_bound: (clients,) D_i with ‖∇F_i‖ ≤ D_i wherever training goes, or infinite.
@@ -85,6 +87,7 @@ class Constants:
     """
 
     smoothness: float
+    mean_curvature: float | None = None
     pl: float = 0.0
     strong_convexity: float = 0.0
     gradient_bound: FloatArray | None = None
@@ -96,6 +99,11 @@ class Constants:
     alignment_bound: float = 1.0
     initial_gap: float = math.inf
     initial_distance: float = math.inf
+
+    @property
+    def noise_curvature(self) -> float:
+        """What noise meets: the mean curvature if it is known, else β."""
+        return self.smoothness if self.mean_curvature is None else self.mean_curvature
 
 
 def make_federation(
@@ -150,7 +158,7 @@ def make_federation(
 def check_constants(constants: Constants, federation: Federation) -> None:
     """Raise InvalidInput if a constant is out of its range."""
     _validate.positive("smoothness", constants.smoothness)
-    for name in ("pl", "strong_convexity"):
+    for name in ("pl", "strong_convexity", "noise_curvature"):
         _validate.number(name, getattr(constants, name), low=0.0, high=constants.smoothness)
     for name in ("gradient_at_optimum", "client_smoothness", "gradient_variance", "gradient_bound"):
         value = getattr(constants, name)

@@ -20,8 +20,15 @@ from fedpcs.theory.federation import Constants
 class Problem(Protocol):
     """F = Σ θ_i F_i over vectors of some length."""
 
-    data_weight: FloatArray
-    optimum: FloatArray
+    @property
+    def data_weight(self) -> FloatArray:
+        """(clients,) θ_i."""
+        ...
+
+    @property
+    def optimum(self) -> FloatArray:
+        """(dimension,) w*."""
+        ...
 
     def gaps(self, models: FloatArray) -> FloatArray:
         """Return F(w) − F* of (models, dimension)."""
@@ -70,6 +77,7 @@ class Quadratic:
         apart = self.curvature * (self.optimum - self.centres)
         return Constants(
             smoothness=largest,
+            mean_curvature=min(float(self.curvature.mean()), largest),
             pl=least,
             strong_convexity=least,
             gradient_at_optimum=np.linalg.norm(apart, axis=1),
@@ -114,6 +122,10 @@ class Logistic:
         apart = self.client_gradients(self.optimum[None])[0]
         return Constants(
             smoothness=whole,
+            mean_curvature=0.25
+            * float(np.tensordot(self.data_weight, np.trace(second, axis1=1, axis2=2), axes=1))
+            / second.shape[1]
+            + self.ridge,
             pl=self.ridge,
             strong_convexity=self.ridge,
             gradient_at_optimum=np.linalg.norm(apart, axis=1),

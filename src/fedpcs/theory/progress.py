@@ -6,6 +6,9 @@ F is β-smooth and the aggregate g has mean ∇F(w) + b, so that
 
 With b = 0 this is −η(1 − βη/2)‖∇F‖² + (βη²/2)·variance. Otherwise, for η ≤ 1/β, replace βη² by η in front of
 ‖∇F + b‖² and complete the square: −(η/2)‖∇F‖² + (η/2)‖b‖² + (βη²/2)·variance.
+
+Noise that is Gaussian, isotropic and independent of all else does better than that: by the heat equation
+E F(w + n) = F(w) + ½ ∫ E tr H(w + n_s) ds over its variance s, so that its part has (tr H/d) for β.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ def _progress(
         {
             "descent": -descent_rate(federation, constants) * steepness,
             "sampling": half * (error.sampling.slope * distance + error.sampling.floor),
-            "noise": half * error.noise,
+            "noise": constants.noise_curvature * η**2 / 2.0 * error.noise,
             "minibatch": half * error.minibatch,
             "drift": η / 2.0 * (error.drift.slope * distance + error.drift.floor),
         },

@@ -1,0 +1,88 @@
+"""`fedpcs theory`: a run under its bound, a quadratic under all of them, and what is refused."""
+
+import json
+
+import pytest
+from command_line import fedpcs
+
+from fedpcs.experiments import theory_figures
+from fedpcs.experiments.theory_quadratic import assess_quadratic
+from fedpcs.experiments.theory_run import assess_run
+
+CHANGES = ("rounds=8", "seeds=[0,1]", "data.num_clients=20", 'engine.kind="in-process"', "sampling.sampling_ratio=0.5")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Returns the folder of a small run."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    done = fedpcs("run", "default", "--out", folder, *(word for one in CHANGES for word in ("--set", one)))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_run_made_again_is_the_same_and_its_account_adds_up(finished):
+    for one in assess_run(finished):
+        assert one.is_same
+        assert one.num_seeds == 2
+        assert one.loss.size == 9
+        assert sum(one.totals.values()) == pytest.approx(one.loss[-1] - one.loss[0], abs=1e-5)
+        assert one.totals["descent"] < 0.0 < one.totals["noise"]
+        assert abs(one.totals["rest"]) < 0.2 * -one.totals["descent"]
+        assert one.num_under >= 6
+        assert (one.mean_curvature < one.top_curvature).all()
+        assert 0.0 < one.kept < 1.0
+
+
+def test_the_command_prints_a_table_json_and_figures(finished, tmp_path):
+    shown = fedpcs("theory", finished, "--figures", tmp_path / "figures")
+    assert shown.returncode == 0, shown.stderr
+    assert "takes back" in shown.stdout
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"progress.png", "account.png"}
+    told = json.loads(fedpcs("theory", finished, "--json").stdout)
+    assert [one["sampler"] for one in told["samplers"]] == ["fedpcs", "random"]
+    assert told["samplers"][0]["largest"] in ("noise", "sampling", "overshoot")
+
+
+def test_without_noise_noise_takes_nothing(tmp_path):
+    folder = tmp_path / "run"
+    quiet = (*CHANGES[:1], "seeds=[0]", *CHANGES[2:], 'privacy.mode="none"', 'sampling.samplers=["random"]')
+    quiet += ('game.behaviour="static"', "training.learning_rate=0.05", 'sampling.rule="hajek"')
+    done = fedpcs("run", "default", "--out", folder, *(word for one in quiet for word in ("--set", one)))
+    assert done.returncode == 0, done.stderr
+    (one,) = assess_run(folder)
+    assert one.totals["noise"] == 0.0
+    assert one.largest in ("sampling", "overshoot")
+
+
+def test_the_quadratic_is_under_its_bound_and_drawn(tmp_path):
+    shown = fedpcs("theory", "--quadratic", "--rounds", 30, "--trajectories", 200, "--figures", tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "times what is measured" in shown.stdout
+    assert (tmp_path / "quadratic.png").exists()
+    told = json.loads(fedpcs("theory", "--quadratic", "--rounds", 30, "--trajectories", 200, "--json").stdout)
+    assert 1.0 < told["largest_ratio"] < 100.0
+    assert told["premises_missing"] == []
+
+
+def test_figures_say_what_they_show(finished):
+    arms = assess_run(finished)
+    found = assess_quadratic(num_rounds=30, num_trajectories=100)
+    for figure, words in (
+        (theory_figures.progress_figure(arms), "no more than its bound"),
+        (theory_figures.account_figure(arms), "takes back most"),
+        (theory_figures.quadratic_figure(found), "times what is measured"),
+    ):
+        assert words in figure.get_suptitle().replace("\n", " ")
+
+
+def test_what_is_not_a_finished_run_is_refused(tmp_path):
+    for arguments, words in (
+        ((tmp_path,), "folder of a finished run"),
+        ((tmp_path / "nowhere",), "folder of a finished run"),
+        ((), "either RUN or --quadratic"),
+        ((tmp_path, "--quadratic"), "either RUN or --quadratic"),
+    ):
+        refused = fedpcs("theory", *arguments)
+        assert refused.returncode == 2
+        assert words in refused.stderr
