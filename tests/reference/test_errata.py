@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import agreement
 import cohort_closed_form
+import convergence_bounds
 import numpy as np
 import price_of_anarchy
 import pytest
@@ -11,6 +12,7 @@ import reward_condition
 import selection_table
 import stage_derivative
 import stationary_point
+import update_sensitivity
 
 from fedpcs.game import accuracy_scale_from_constants, individuals, make_game, mean_field, uniform
 from fedpcs.game.payoffs import server_cost
@@ -147,6 +149,14 @@ def test_8_theorem_6_is_no_bound_and_proposition_4_is() -> None:
     assert least >= 1.0
 
 
+def test_9_printed_convergence_bounds_are_violated_where_their_premises_hold() -> None:
+    rows = convergence_bounds.rows(num_trajectories=200)
+    assert len(rows) == 6
+    for row in rows:
+        assert row.printed < 0.75 * row.measured, row
+        assert row.measured < 1.05 * row.valid, row  # where it is what happens on average, chance may exceed it
+
+
 def test_10_the_printed_weights_are_right_with_replacement_and_wrong_without() -> None:
     budget = np.exp(np.random.default_rng(10).uniform(np.log(0.01), np.log(12.0), 40))
     view = make_view(32, np.ones(40), budget=budget)
@@ -180,3 +190,12 @@ def test_11_draws_by_budget_never_lower_the_noise_of_unbiased_weights() -> None:
         assert noise(1.0) >= noise(0.0) * (1.0 - 1e-12)
         least = noise(-0.5)
         assert all(least <= noise(exponent) * (1.0 + 1e-12) for exponent in (-2.0, -1.0, -0.75, -0.25, 0.0, 0.5, 1.0))
+
+
+def test_12_one_record_moves_a_clipped_update_by_more_than_the_printed_sensitivity() -> None:
+    printed, whole = 2.0 / update_sensitivity.RECORDS, 2.0 * update_sensitivity.CLIP_NORM
+    for epochs in update_sensitivity.EPOCHS:
+        moved = [update_sensitivity.moved_by_one_record(epochs, length) for length in update_sensitivity.LENGTHS]
+        assert moved[0] < printed  # an ordinary record
+        assert moved[1] > 10.0 * printed
+        assert 0.9 * whole < moved[2] <= whole
