@@ -41,7 +41,7 @@ def test_an_unknown_room_is_an_attribute_error():
 
 
 def test_dir_lists_the_rooms():
-    assert dir(fedpcs) == ["engines", "errors", "experiments", "game", "learning", "privacy", "sampling"]
+    assert dir(fedpcs) == ["engines", "errors", "experiments", "game", "learning", "privacy", "sampling", "theory"]
 
 
 def test_private_sgd_is_the_function_whatever_was_imported_before():
