@@ -16,7 +16,7 @@ from fedpcs.experiments.exhibits.clip_bounds import (
     target_of,
     tune_bounds,
 )
-from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS, printed_accuracy
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
 
 QUICK = setting_of("fashion-mnist", "quick")
@@ -90,7 +90,7 @@ def test_tuning_reads_validation_records_alone_and_picks_each_samplers_best():
 
 
 def test_of_equal_bounds_the_least_is_taken():
-    cells = [cell for bound in (3.0, 1.0) for cell in table_cells(QUICK, {(TUNED, "random"): bound}, ["iid"])]
+    cells = [cell for bound in (3.0, 1.0) for cell in table_cells(QUICK, {(TUNED, "random"): bound})]
     assert best_bound([made(cell, 0.5) for cell in cells]).bound == 1.0
 
 
@@ -99,8 +99,16 @@ def whole_table(lead):
     bounds = {(variant, name): 1.0 if variant == TUNED else 20.0 for variant in VARIANTS for name in SAMPLERS}
     return [
         made(cell, 0.7 + 0.001 * cell.seed + (lead if cell.sampler == "fedpcs" else 0.0002 * len(cell.sampler)))
-        for cell in table_cells(QUICK, bounds, SPLITS)
+        for cell in table_cells(QUICK, bounds)
     ]
+
+
+def test_on_other_data_w_is_only_tuned_and_the_paper_profile_has_it_all():
+    assert setting_of("cifar-10", "quick").variants == (TUNED,)
+    everything = setting_of("cifar-10", "paper")
+    assert everything.variants == VARIANTS
+    cells = table_cells(everything, {(UNMOVED, "random"): 1.0})
+    assert {cell.config.data.partition for cell in cells} == {"iid", "dirichlet"}
 
 
 def test_only_one_variant_has_selfish_clients_and_only_with_baselines():
@@ -114,7 +122,7 @@ def test_only_one_variant_has_selfish_clients_and_only_with_baselines():
 def test_the_verdict_follows_the_lead(lead, verdict):
     page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(lead))
     assert {finding.verdict for finding in page.findings} == {verdict}
-    assert len(page.tables) == 6
+    assert len(page.tables) == 5  # selfish clients IID only
     assert "84.43" in str(page.tables[0].rows)
     assert all((0, 1) not in table.bold for table in page.tables)  # random is the first row, and never the best
     best = SAMPLERS.index("fedpcs")

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.paper_numbers import SPLITS
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 
 Profile = Literal["quick", "paper"]
@@ -31,6 +32,7 @@ class Setting:
         changes: Keys of it that are changed.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
+        variants: How W is come by and clients behave, one table for each.
         shrunk: What is smaller than in the paper, one sentence each.
     """
 
@@ -38,6 +40,7 @@ class Setting:
     changes: dict[str, Any]
     ratios: tuple[float, ...]
     seeds: tuple[int, ...]
+    variants: tuple[str, ...]
     shrunk: tuple[str, ...]
 
 
@@ -45,7 +48,7 @@ class Setting:
 _FEWER_PASSES = {"training.local_epochs": 1, "training.batch_size": 8}
 # Otherwise all clients train in every round so that some can be drawn.
 _CHEAP_AOCS = {"sampling.settings.aocs.norms": "last-known"}
-_QUICK_ROUNDS = {"fashion-mnist": 10, "cifar-10": 10, "svhn": 4, "cifar-100": 3, "cinic-10": 3, "tiny-imagenet": 2}
+_QUICK_ROUNDS = {"fashion-mnist": 10, "cifar-10": 4, "svhn": 4, "cifar-100": 3, "cinic-10": 3, "tiny-imagenet": 2}
 _PAPER_ROUNDS = {
     "fashion-mnist": 30,
     "cifar-10": 80,
@@ -65,7 +68,7 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
     if dataset not in _QUICK_ROUNDS:
         raise InvalidInput(f"dataset must be one of {', '.join(_QUICK_ROUNDS)}, got {dataset!r}.")
     if profile == "paper":
-        return Setting(dataset, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), ())
+        return Setting(dataset, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS, ())
     rounds = _QUICK_ROUNDS[dataset]
     shrunk = (
         f"{rounds} rounds instead of {_PAPER_ROUNDS[dataset]}: accuracies are those of an unfinished training.",
@@ -75,7 +78,11 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
         "3 seeds; accuracy is taken every other round.",
     )
     changes = {"rounds": rounds, "evaluate_every": 2, **_FEWER_PASSES, **_CHEAP_AOCS}
-    return Setting(dataset, changes, (0.2,), (0, 1, 2), shrunk)
+    if dataset == "fashion-mnist":
+        only = "The table of selfish clients is IID only."
+        return Setting(dataset, changes, (0.2,), (0, 1, 2), VARIANTS, (*shrunk, only))
+    only = "W is tuned only: with so few rounds none of the paper's accuracies could be calibrated to."
+    return Setting(dataset, changes, (0.2,), (0, 1, 2), (TUNED,), (*shrunk, only))
 
 
 def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
@@ -83,14 +90,13 @@ def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
     return {"game.behaviour": "selfish" if variant == UNMOVED and sampler != "fedpcs" else "rational"}
 
 
-def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float], splits: Sequence[str]) -> list[Cell]:
-    """Return the cells of the table.
+def splits_of(setting: Setting, variant: str) -> list[str]:
+    """Return how records are dealt out; a shrunk table of selfish clients has only the split W was calibrated on."""
+    return ["iid"] if variant == UNMOVED and setting.shrunk else list(SPLITS)
 
-    Args:
-        setting: What to run.
-        bounds: W by (variant, sampler).
-        splits: How records are dealt out.
-    """
+
+def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float]) -> list[Cell]:
+    """Return the cells of the table; `bounds` is W by (variant, sampler)."""
     cells = []
     for (variant, sampler), bound in bounds.items():
         sweep = make_sweep_config(
@@ -100,7 +106,10 @@ def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float], split
                 "samplers": [sampler],
                 "seeds": list(setting.seeds),
                 "set": {**setting.changes, "privacy.clip_norm": bound, **behaviour_of(variant, sampler)},
-                "grid": {"data.partition": list(splits), "sampling.sampling_ratio": list(setting.ratios)},
+                "grid": {
+                    "data.partition": splits_of(setting, variant),
+                    "sampling.sampling_ratio": list(setting.ratios),
+                },
                 "variants": [{"label": variant}],
             }
         )

@@ -18,7 +18,7 @@ from fedpcs.experiments.exhibits.accuracy_cells import (
 )
 from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
 from fedpcs.experiments.exhibits.page import Finding, Page, Table, Verdict
-from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS, printed_accuracy
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.experiments.sweep_groups import Group, against, best_of, group, summary
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page, difference_words, points, spread_words
 
@@ -49,10 +49,11 @@ def run_table(dataset: str, profile: Profile, run: Run, samplers: Sequence[str] 
     tuned = tune_bounds(setting, run, samplers)
     bounds = {(TUNED, name): one.bound for name, one in tuned.items()}
     target = target_of(dataset, tuned["random"])
-    for variant in (CALIBRATED, UNMOVED):
-        bound = calibrate_bound(setting, variant, target, run)
-        bounds |= {(variant, name): bound for name in samplers}
-    return run(table_cells(setting, bounds, SPLITS))
+    for variant in setting.variants:
+        if variant != TUNED:
+            bound = calibrate_bound(setting, variant, target, run)
+            bounds |= {(variant, name): bound for name in samplers}
+    return run(table_cells(setting, bounds))
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
