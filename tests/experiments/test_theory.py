@@ -4,8 +4,9 @@ import json
 
 import pytest
 from command_line import fedpcs
+from rich.console import Console
 
-from fedpcs.experiments import theory_figures
+from fedpcs.experiments import theory_figures, theory_report
 from fedpcs.experiments.theory_quadratic import assess_quadratic
 from fedpcs.experiments.theory_run import assess_run
 
@@ -21,8 +22,14 @@ def finished(tmp_path_factory):
     return folder
 
 
-def test_a_run_made_again_is_the_same_and_its_account_adds_up(finished):
-    for one in assess_run(finished):
+@pytest.fixture(scope="module")
+def assessed(finished):
+    """Returns that run held against theory."""
+    return assess_run(finished)
+
+
+def test_a_run_made_again_is_the_same_and_its_account_adds_up(assessed):
+    for one in assessed:
         assert one.is_same
         assert one.num_seeds == 2
         assert one.loss.size == 9
@@ -34,12 +41,11 @@ def test_a_run_made_again_is_the_same_and_its_account_adds_up(finished):
         assert 0.0 < one.kept < 1.0
 
 
-def test_the_command_prints_a_table_json_and_figures(finished, tmp_path):
-    shown = fedpcs("theory", finished, "--figures", tmp_path / "figures")
+def test_the_command_prints_json_and_draws_figures(finished, tmp_path):
+    shown = fedpcs("theory", finished, "--figures", tmp_path / "figures", "--json")
     assert shown.returncode == 0, shown.stderr
-    assert "takes back" in shown.stdout
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {"progress.png", "account.png"}
-    told = json.loads(fedpcs("theory", finished, "--json").stdout)
+    told = json.loads(shown.stdout)
     assert [one["sampler"] for one in told["samplers"]] == ["fedpcs", "random"]
     assert told["samplers"][0]["largest"] in ("noise", "sampling", "overshoot")
 
@@ -65,8 +71,12 @@ def test_the_quadratic_is_under_its_bound_and_drawn(tmp_path):
     assert told["premises_missing"] == []
 
 
-def test_figures_say_what_they_show(finished):
-    arms = assess_run(finished)
+def test_tables_and_figures_say_what_they_show(assessed, capsys):
+    arms = assessed
+    theory_report.print_run(arms, Console(width=200))
+    said = capsys.readouterr().out
+    assert "takes back" in said
+    assert "From the log alone: smoothness" in said
     found = assess_quadratic(num_rounds=30, num_trajectories=100)
     for figure, words in (
         (theory_figures.progress_figure(arms), "no more than its bound"),

@@ -27,6 +27,7 @@ def watched(rng, rounds=200, rate=0.1, noise=0.5):
                 rate * np.linalg.norm(gradient),
                 0.3,
                 noise,
+                1.0,
                 np.linalg.norm(gradient),
             )
         )

@@ -11,6 +11,7 @@ from fedpcs.errors import InvalidInput
 from fedpcs.theory import (
     Constants,
     make_federation,
+    make_logistic,
     make_quadratic,
     paper_rate,
     valid_accuracy_loss,
@@ -219,3 +220,18 @@ def test_premises_that_fail_are_named():
     assert "Polyak" in " ".join(valid_rate(federation_of(), constants_of(pl=0.0)).missing)
     varied = replace(constants_of(), gradient_variance=np.ones(CLIENTS))
     assert "all of a client's records" in " ".join(valid_rate(federation_of(local_steps=3), varied).missing)
+
+
+@pytest.mark.parametrize("problem", [make_quadratic(7, 4, even=False), make_logistic(7, 4)])
+def test_sums_and_norms_are_those_of_the_gradients_and_gradients_those_of_the_loss(problem):
+    rng = np.random.default_rng(0)
+    models, factors = rng.standard_normal((3, 4)), rng.uniform(0, 2, (3, 7))
+    each = problem.client_gradients(models)
+    np.testing.assert_allclose(problem.summed_gradients(models, factors), np.einsum("mc,mcd->md", factors, each))
+    np.testing.assert_allclose(problem.gradient_norms(models), np.linalg.norm(each, axis=2))
+    whole = problem.summed_gradients(models, np.tile(problem.data_weight, (3, 1)))
+    nudge = 1e-6 * np.eye(4)
+    slopes = [(problem.gaps(models + way) - problem.gaps(models - way)) / 2e-6 for way in nudge]
+    np.testing.assert_allclose(whole, np.array(slopes).T, atol=1e-7)
+    np.testing.assert_allclose(problem.gaps(problem.optimum[None]), 0.0, atol=1e-12)
+    assert (problem.gaps(models) > 0.0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.table import Table
 from fedpcs.experiments.figure_style import percent
 from fedpcs.experiments.theory_quadratic import QuadraticTheory
 from fedpcs.experiments.theory_run import ArmTheory
+from fedpcs.theory.estimates import Estimates
 
 
 def run_as_dict(arms: Sequence[ArmTheory]) -> dict[str, Any]:
@@ -28,6 +30,7 @@ def run_as_dict(arms: Sequence[ArmTheory]) -> dict[str, Any]:
                 "shares": one.shares,
                 "top_curvature": one.top_curvature.tolist(),
                 "mean_curvature": one.mean_curvature.tolist(),
+                "estimates": None if one.estimates is None else asdict(one.estimates),
                 "kept": one.kept,
                 "largest": one.largest,
                 "advice": one.advice,
@@ -58,8 +61,15 @@ def print_run(arms: Sequence[ArmTheory], console: Console) -> None:
             f"Clipping, local steps and weights leave {percent(one.kept)} of what whole gradients would gain.",
             highlight=False,
         )
+        if one.estimates is not None:
+            console.print(f"From the log alone: {_estimate_words(one.estimates)}.", highlight=False)
         if not one.is_same:
             console.print("The run made again is not the same: its noise is not seeded, or the code has changed.")
+
+
+def _estimate_words(found: Estimates) -> str:
+    named = {"smoothness": found.smoothness, "PL": found.pl, "clients' gradients": found.gradient_bound}
+    return ", ".join(f"{name} {one.value:.2g} ({one.low:.2g} to {one.high:.2g})" for name, one in named.items())
 
 
 def quadratic_as_dict(found: QuadraticTheory) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from fedpcs.learning.layout import Values, flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound, with_momentum
 from fedpcs.theory.bound import Bound
+from fedpcs.theory.estimates import LEAST_ROUNDS, Estimates, from_log
 
 _MOST_RECORDS = 2000
 ADVICE = {
@@ -54,6 +55,7 @@ class ArmTheory:
         account: Where each round's change came from; (rounds,) each.
         top_curvature: (rounds,) largest eigenvalue of the Hessian.
         mean_curvature: (rounds,) mean of its eigenvalues.
+        estimates: Constants as the log of the first seed tells them; None with fewer than three rounds.
         kept: How much of what steps along the whole gradient would gain was gained: the rest went to clipping, local
             steps and weights.
         is_same: Whether the runs made again logged the same losses.
@@ -66,6 +68,7 @@ class ArmTheory:
     account: dict[str, FloatArray]
     top_curvature: FloatArray
     mean_curvature: FloatArray
+    estimates: Estimates | None
     kept: float
     is_same: bool
 
@@ -194,8 +197,22 @@ def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: float, is_s
         account={name: mean([one[name] for one in accounts]) for name in accounts[0]},
         top_curvature=mean([one.top_curvature for one in watched]),
         mean_curvature=mean([one.mean_curvature for one in watched]),
+        estimates=_from_log(watched[0], step_size),
         kept=float(gain.sum() / (step_size * steepness.sum())),
         is_same=is_same,
+    )
+
+
+def _from_log(rounds: WatchedRounds, step_size: float) -> Estimates | None:
+    if rounds.loss.size < LEAST_ROUNDS:
+        return None
+    return from_log(
+        loss=np.append(rounds.loss, rounds.loss[-1] + rounds.change[-1]),
+        signal=rounds.signal,
+        spread=rounds.spread,
+        noise=rounds.noise,
+        client_spread=rounds.client_spread,
+        step_size=step_size,
     )
 
 
@@ -230,6 +247,7 @@ def _watched(
         * with_momentum(np.array([line["step_parts"][name] for line in lines]), momentum, is_random=name != "signal")
         for name in ("signal", "spread", "noise")
     }
+    effective = np.array([line["draw"]["effective_sample_size"] or 1.0 for line in lines])
     return WatchedRounds(
         loss=np.array(losses[:-1]),
         change=np.diff(losses),
@@ -238,6 +256,7 @@ def _watched(
         top_curvature=top,
         mean_curvature=mean,
         gradient_norm=steepness,
+        client_spread=parts["spread"] * np.sqrt(effective),
         **parts,
     )
 

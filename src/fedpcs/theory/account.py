@@ -38,6 +38,7 @@ class WatchedRounds:
         signal: Norm of what clients' updates have in common.
         spread: Norm of the draw's error in the step.
         noise: Norm of the noise in the step.
+        client_spread: Root mean squared distance of a client's update from what they have in common.
         gradient_norm: ‖∇F(w(t))‖.
     """
 
@@ -50,6 +51,7 @@ class WatchedRounds:
     signal: FloatArray
     spread: FloatArray
     noise: FloatArray
+    client_spread: FloatArray
     gradient_norm: FloatArray
 
 

@@ -38,6 +38,14 @@ class Problem(Protocol):
         """Return ∇F_i(w), (models, clients, dimension), of (models, dimension) or (models, clients, dimension)."""
         ...
 
+    def summed_gradients(self, models: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return Σ_i factor_i ∇F_i(w), (models, dimension); factors are (models, clients)."""
+        ...
+
+    def gradient_norms(self, models: FloatArray) -> FloatArray:
+        """Return ‖∇F_i(w)‖, (models, clients)."""
+        ...
+
     def constants(self, start: FloatArray) -> Constants:
         """Return what is known of the losses, and where training starts."""
         ...
@@ -70,6 +78,16 @@ class Quadratic:
         """Return ∇F_i(w), (models, clients, dimension)."""
         each = models[:, None, :] if models.ndim == 2 else models
         return np.asarray(self.curvature * (each - self.centres))
+
+    def summed_gradients(self, models: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return Σ_i factor_i ∇F_i(w), (models, dimension), never forming them all."""
+        return np.asarray(self.curvature * (models * factors.sum(axis=1, keepdims=True) - factors @ self.centres))
+
+    def gradient_norms(self, models: FloatArray) -> FloatArray:
+        """Return ‖∇F_i(w)‖, (models, clients), by ‖a − b‖² = ‖a‖² − 2a·b + ‖b‖²."""
+        ahead, centres = self.curvature * models, self.curvature * self.centres
+        squares = (ahead**2).sum(axis=1)[:, None] - 2.0 * ahead @ centres.T + (centres**2).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def constants(self, start: FloatArray) -> Constants:
         """Return the exact constants; gradients have no bound, but by how far clients' optima lie apart."""
@@ -113,6 +131,14 @@ class Logistic:
         margins = np.einsum("mcd,crd->mcr", each, self.features, optimize=True)
         push = -special.expit(-margins) / self.features.shape[1]
         return np.asarray(np.einsum("mcr,crd->mcd", push, self.features, optimize=True) + self.ridge * each)
+
+    def summed_gradients(self, models: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return Σ_i factor_i ∇F_i(w), (models, dimension)."""
+        return np.asarray(np.einsum("mc,mcd->md", factors, self.client_gradients(models)))
+
+    def gradient_norms(self, models: FloatArray) -> FloatArray:
+        """Return ‖∇F_i(w)‖, (models, clients)."""
+        return np.asarray(np.linalg.norm(self.client_gradients(models), axis=2))
 
     def constants(self, start: FloatArray) -> Constants:
         """Return constants that hold everywhere: the logistic loss bends by at most a quarter."""

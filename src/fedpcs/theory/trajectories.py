@@ -64,23 +64,19 @@ def simulate(
     rng = generator(seed, "theory-trajectories")
     models = np.tile(_validate.vector("start", start), (size, 1))
     draw = _DRAWS[federation.design]
-    largest, whole = np.zeros(federation.num_clients), 0.0
-    rows = []
+    largest = np.zeros(federation.num_clients)
+    rows = [_measure(problem, models)]
     for t in range(federation.num_rounds):
-        gradients = problem.client_gradients(models)
-        rows.append(_measure(problem, models, gradients))
-        largest = np.maximum(largest, np.linalg.norm(gradients, axis=2).max(axis=0))
-        whole = max(whole, float(np.sqrt(rows[-1][:, 3].max())))
+        largest = np.maximum(largest, problem.gradient_norms(models).max(axis=0))
         factor = draw(federation.expected_count[t], size, rng) * _undoing(federation, t)
-        step = np.einsum("mc,mcd->md", factor, _local_mean(problem, federation, models, gradients, t))
         # Independent Gaussians add up to one, whose power per coordinate is the sum of theirs.
         power = (factor**2 @ federation.noise_power[t]) / models.shape[1]
         noise = rng.standard_normal(models.shape) * np.sqrt(power)[:, None]
-        models = models - federation.step_size[t] * (step + noise)
-    rows.append(_measure(problem, models, problem.client_gradients(models)))
+        models = models - federation.step_size[t] * (_aggregate(problem, federation, models, factor, t) + noise)
+        rows.append(_measure(problem, models))
     columns = np.stack(rows)  # (rounds + 1, trajectories, 4)
     gap, squared, distance, gradient = (_mean(columns[:, :, index]) for index in range(4))
-    return Trajectories(gap, squared, distance, gradient, largest, whole)
+    return Trajectories(gap, squared, distance, gradient, largest, float(np.sqrt(columns[:-1, :, 3].max())))
 
 
 def _undoing(federation: Federation, round_index: int) -> FloatArray:
@@ -89,8 +85,8 @@ def _undoing(federation: Federation, round_index: int) -> FloatArray:
     return np.asarray(np.divide(federation.data_weight, count, out=np.zeros_like(count), where=count > 0.0))
 
 
-def _measure(problem: Problem, models: FloatArray, gradients: FloatArray) -> FloatArray:
-    whole = np.einsum("c,mcd->md", problem.data_weight, gradients)
+def _measure(problem: Problem, models: FloatArray) -> FloatArray:
+    whole = problem.summed_gradients(models, np.tile(problem.data_weight, (len(models), 1)))
     squared = ((models - problem.optimum) ** 2).sum(axis=1)
     return np.stack([problem.gaps(models), squared, np.sqrt(squared), (whole**2).sum(axis=1)], axis=1)
 
@@ -100,21 +96,21 @@ def _mean(values: FloatArray) -> Mean:
     return Mean(values.mean(axis=1), spread)
 
 
-def _local_mean(
-    problem: Problem, federation: Federation, models: FloatArray, gradients: FloatArray, round_index: int
+def _aggregate(
+    problem: Problem, federation: Federation, models: FloatArray, factor: FloatArray, round_index: int
 ) -> FloatArray:
-    """Return the mean of each client's local gradients, (models, clients, dimension)."""
+    """Return Σ_i factor_i times the mean of client i's local gradients, (models, dimension)."""
     steps = federation.local_steps
     if steps == 1:
-        return gradients
+        return problem.summed_gradients(models, factor)
     rate = federation.step_size[round_index] / steps
-    own = models[:, None, :] - rate * gradients
-    total = gradients.copy()
+    total = problem.client_gradients(models)
+    own = models[:, None, :] - rate * total
     for _ in range(steps - 1):
         again = problem.client_gradients(own)
-        total += again
+        total = total + again
         own = own - rate * again
-    return np.asarray(total / steps)
+    return np.asarray(np.einsum("mc,mcd->md", factor, total) / steps)
 
 
 def with_replacement(count: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
