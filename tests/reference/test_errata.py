@@ -153,8 +153,9 @@ def test_9_printed_convergence_bounds_are_violated_where_their_premises_hold() -
     rows = convergence_bounds.rows(num_trajectories=200)
     assert len(rows) == 6
     for row in rows:
-        assert row.printed < 0.75 * row.measured, row
-        assert row.measured < 1.05 * row.valid, row  # where it is what happens on average, chance may exceed it
+        mean, error = row.measured
+        assert row.printed < mean - 3.0 * error, row
+        assert mean - 3.0 * error <= row.valid * (1.0 + 1e-9), row  # some are what happens, on average
 
 
 def test_10_the_printed_weights_are_right_with_replacement_and_wrong_without() -> None:

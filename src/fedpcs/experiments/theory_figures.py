@@ -19,6 +19,7 @@ _PARTS = {
     "noise": "taken back by noise",
     "sampling": "taken back by the draw",
     "overshoot": "taken back by overshooting",
+    "drift": "taken back by drift",
 }
 _MOST_PANELS = 3
 
@@ -65,15 +66,20 @@ def account_figure(arms: Sequence[ArmTheory]) -> Figure:
     room = len(arms) + 1
     for row, part in enumerate(_PARTS):
         for k, one in enumerate(arms):
-            value, height = abs(one.totals[part]), row * room + k
+            value, height = one.totals[part] * (-1.0 if part == "descent" else 1.0), row * room + k
             pen = looks[one.sampler]
             axes.barh(height, value, color="white" if pen.is_hollow else pen.colour, edgecolor=pen.colour, height=0.8)
             words = f" {one.sampler} {style.amount(value)}"
-            axes.annotate(words, (value, height), (3, 0), textcoords="offset points", va="center", fontsize=8.5)
+            axes.annotate(
+                words, (max(value, 0.0), height), (3, 0), textcoords="offset points", va="center", fontsize=8.5
+            )
     axes.set_yticks([row * room + (len(arms) - 1) / 2 for row in range(len(_PARTS))], list(_PARTS.values()))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_xlim(0.0, 1.25 * max(abs(one.totals[part]) for one in arms for part in _PARTS))
+    most = max(abs(one.totals[part]) for one in arms for part in _PARTS)
+    least = min(one.totals[part] for one in arms for part in _PARTS if part != "descent")
+    axes.set_xlim(min(least, 0.0) * 1.05, 1.25 * most)
+    axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.plain_ticks(axes.xaxis)
     axes.set_xlabel("training loss", color=style.INK)
     return figure

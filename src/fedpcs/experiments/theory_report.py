@@ -42,13 +42,19 @@ def run_as_dict(arms: Sequence[ArmTheory]) -> dict[str, Any]:
 
 def print_run(arms: Sequence[ArmTheory], console: Console) -> None:
     """Print where the loss went, and what to do first."""
-    table = Table("sampler", "loss", "descent", "noise", "sampling", "overshoot", "rest", "under bound", box=None)
+    parts = ("descent", "noise", "sampling", "overshoot", "drift", "rest")
+    table = Table("sampler", "loss", *parts, "under", box=None)
     for one in arms:
-        cells = [f"{one.totals[name]:+.3f}" for name in ("descent", "noise", "sampling", "overshoot", "rest")]
-        under = f"{one.num_under} of {one.change.size}"
-        table.add_row(one.sampler, f"{one.loss[0]:.3f} → {one.loss[-1]:.3f}", *cells, under)
+        cells = [f"{one.totals[name]:+.2f}" for name in parts]
+        table.add_row(
+            one.sampler, f"{one.loss[0]:.2f}→{one.loss[-1]:.2f}", *cells, f"{one.num_under}/{one.change.size}"
+        )
     console.print(table)
-    console.print("training loss; what each part of the steps did to it, summed over rounds, mean over seeds")
+    console.print(
+        "Training loss; what each part of the steps did to it, summed over rounds, mean over seeds; in how many rounds it "
+        "was under its bound, which holds on average: a single seed may exceed it.",
+        highlight=False,
+    )
     for one in arms:
         console.print(
             f"\n{one.sampler}: {one.largest} takes back {percent(one.shares[one.largest])} of what descent gains. "

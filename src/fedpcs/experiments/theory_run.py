@@ -33,11 +33,12 @@ from fedpcs.theory.estimates import LEAST_ROUNDS, Estimates, from_log
 _MOST_RECORDS = 2000
 ADVICE = {
     "noise": "Reduce it first: raise budgets (higher rewards, or fewer rounds to spend them in), give clients more "
-    "records, shrink the model or privacy.clip_norm, or weigh by precision.",
+    "records, shrink the model, or weigh by precision.",
     "sampling": "Clients differ; draw more of them (sampling.sampling_ratio), draw them more evenly, or weigh by hajek "
     "or precision.",
-    "overshoot": "Steps are too long; lower training.learning_rate, or take fewer local steps (training.local_epochs, "
-    "larger training.batch_size).",
+    "overshoot": "Steps are too long; lower training.learning_rate, training.server_rate or training.server_momentum.",
+    "drift": "Clients go together where the gradient does not; take fewer local steps (training.local_epochs, larger "
+    "training.batch_size), or clip less.",
 }
 _FINE = "All errors together take back less than a tenth: train for longer, or with longer steps."
 _LITTLE = 0.1
@@ -84,7 +85,7 @@ class ArmTheory:
 
     @property
     def largest(self) -> str:
-        """Which of noise, sampling and overshoot took back most."""
+        """Which of the errors took back most."""
         return max(ERRORS, key=lambda name: self.totals[name])
 
     @property
@@ -101,7 +102,7 @@ class ArmTheory:
     @property
     def advice(self) -> str:
         """What to do first."""
-        return ADVICE[self.largest] if sum(self.shares.values()) >= _LITTLE else _FINE
+        return ADVICE[self.largest] if sum(max(one, 0.0) for one in self.shares.values()) >= _LITTLE else _FINE
 
 
 def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None) -> list[ArmTheory]:
@@ -175,7 +176,7 @@ def _made_again(
     return recorder.lines, recorder.models
 
 
-def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: float, is_same: bool) -> ArmTheory:
+def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray, is_same: bool) -> ArmTheory:
     """Return means over seeds; only the rounds that all have."""
     length = min(one.loss.size for one in watched)
 
@@ -197,8 +198,8 @@ def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: float, is_s
         account={name: mean([one[name] for one in accounts]) for name in accounts[0]},
         top_curvature=mean([one.top_curvature for one in watched]),
         mean_curvature=mean([one.mean_curvature for one in watched]),
-        estimates=_from_log(watched[0], step_size),
-        kept=float(gain.sum() / (step_size * steepness.sum())),
+        estimates=_from_log(watched[0], float(step_size[-1])),
+        kept=float(gain.sum() / (step_size[:length] @ steepness)),
         is_same=is_same,
     )
 
@@ -216,12 +217,13 @@ def _from_log(rounds: WatchedRounds, step_size: float) -> Estimates | None:
     )
 
 
-def _step_size(config: RunConfig, dataset: Dataset) -> float:
-    """Return local rate × local steps of the median client × the server's rate, momentum included."""
+def _step_size(config: RunConfig, dataset: Dataset) -> FloatArray:
+    """(rounds,) local rate × local steps of the median client × the server's rate × what momentum has built up."""
     training = config.training
     size = int(np.median(dealt_out(config, dataset, config.seeds[0]).num_samples))
     steps = training.local_epochs * -(-size // min(training.batch_size or size, size))
-    return float(training.learning_rate) * steps * float(training.server_rate) / (1.0 - float(training.server_momentum))
+    built_up = np.cumsum(float(training.server_momentum) ** np.arange(config.rounds))
+    return np.asarray(float(training.learning_rate) * steps * float(training.server_rate) * built_up)
 
 
 def _watched(

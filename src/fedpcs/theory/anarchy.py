@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
 from fedpcs.theory.bound import Bound, Premise
 
 _LEAST_AVERSION = 1e-12
@@ -68,7 +69,10 @@ def valid_private_price(
     """
     paid, dislikes = _validate.vector("reward", reward, low=0.0), _aversions(aversion)
     low = _validate.vector("lowest_budget", np.broadcast_to(lowest_budget, paid.shape), low=0.0)
-    high = _validate.vector("highest_budget", np.broadcast_to(highest_budget, paid.shape), low=float(low.min()))
+    high = _validate.vector("highest_budget", np.broadcast_to(highest_budget, paid.shape), low=0.0)
+    if (high < low).any():
+        t = int(np.flatnonzero(high < low)[0])
+        raise InvalidInput(f"highest_budget[{t}] must be at least lowest_budget[{t}], {low[t]:g}, got {high[t]:g}.")
     best = np.clip(paid[:, None] / (2.0 * dislikes), low[:, None], high[:, None])
     most = (paid[:, None] * best - dislikes * best**2).sum()
     least = np.minimum(_welfare(low, paid, dislikes), _welfare(high, paid, dislikes)).sum()

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.theory.bound import Bound, Premise
-from fedpcs.theory.federation import Constants, Federation, check_constants
+from fedpcs.theory.federation import Constants, Federation, check_constants, known
 from fedpcs.theory.progress import descent_rate, paper_premises, paper_round, step_premises
 from fedpcs.theory.sampling_error import splits_of, step_error, tightest
 
@@ -29,9 +29,11 @@ def _rate(federation: Federation, constants: Constants, split: float) -> Bound:
     premises = (
         *step_premises(federation, constants),
         Premise("a Polyak–Łojasiewicz constant above zero", constants.pl > 0.0),
-        Premise(f"the gap shrinks in every round (by {factor.max():.4g} at least)", bool((factor < 1.0).all())),
+        Premise(
+            f"the gap shrinks in every round (its factor is at most {factor.max():.4g})", bool((factor < 1.0).all())
+        ),
     )
-    return Bound("valid", unrolled(constants.initial_gap, factor, added), premises)
+    return Bound("valid", unrolled(known(constants, "initial_gap"), factor, added), premises)
 
 
 def valid_error(federation: Federation, constants: Constants) -> Bound:
@@ -46,12 +48,12 @@ def valid_error(federation: Federation, constants: Constants) -> Bound:
 def _error(federation: Federation, constants: Constants, split: float) -> Bound:
     error, η, β = step_error(federation, constants, split), federation.step_size, constants.smoothness
     factor, added = _recursion(federation, constants, split)
-    gap = np.sum(list(unrolled(constants.initial_gap, factor, added).values()), axis=0)[:-1]
+    gap = np.sum(list(unrolled(known(constants, "initial_gap"), factor, added).values()), axis=0)[:-1]
     grown = dict(added)
     grown["sampling"] = added["sampling"] + β * η**2 / 2.0 * error.sampling.slope * gap
     grown["drift"] = added["drift"] + η / 2.0 * error.drift.slope * gap
     total = np.cumsum(descent_rate(federation, constants))
-    terms = {"start": constants.initial_gap / total}
+    terms = {"start": known(constants, "initial_gap") / total}
     terms |= {name: np.cumsum(value) / total for name, value in grown.items()}
     return Bound("valid", terms, step_premises(federation, constants))
 
@@ -60,7 +62,7 @@ def paper_rate(federation: Federation, constants: Constants) -> Bound:
     """Theorem 5's rate as printed, Eq. (convergence_rate): round t is shrunk t times, not T − 1 − t times."""
     shrink = 1.0 - constants.pl * federation.step_size * constants.alignment
     powers = np.concatenate(([1.0], np.cumprod(shrink)))
-    terms = {"start": powers * constants.initial_gap}
+    terms = {"start": powers * known(constants, "initial_gap")}
     for name, value in paper_round(federation, constants).items():
         terms[name] = np.concatenate(([0.0], np.cumsum(powers[:-1] * value)))
     return Bound("paper", terms, paper_premises(federation, constants))
@@ -73,7 +75,7 @@ def paper_error(federation: Federation, constants: Constants) -> Bound:
     """
     η, β, κ = federation.step_size, constants.smoothness, constants.alignment
     count = np.arange(1.0, federation.num_rounds + 1)
-    terms = {"start": 2.0 * constants.initial_gap / (η * κ * count)}
+    terms = {"start": 2.0 * known(constants, "initial_gap") / (η * κ * count)}
     for name, value in paper_round(federation, constants).items():
         printed = value * (β * η / 2.0) if name == "minibatch" else value
         terms[name] = np.cumsum(printed) / count

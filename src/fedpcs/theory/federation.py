@@ -10,7 +10,6 @@ one step. A client that is drawn twice sends one update, with one noise, that co
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,20 +69,20 @@ class Constants:
     """What is known of the losses. Constants that a bound does not use may be left out.
 
     Attributes:
-        smoothness: β, of F and of every F_i.
+        smoothness: β, of F, and of every F_i for which `client_smoothness` says nothing else.
         mean_curvature: The largest tr H/d there is, H the Hessian of F: all that isotropic Gaussian noise meets, and
             often far below β. None: β.
         pl: μ of the Polyak–Łojasiewicz inequality ½‖∇F‖² ≥ μ(F − F*); zero if there is none.
         strong_convexity: ψ of F; zero if it is not strongly convex.
         gradient_bound: (clients,) D_i with ‖∇F_i‖ ≤ D_i wherever training goes, or infinite.
         gradient_at_optimum: (clients,) ‖∇F_i(w*)‖, which says how clients differ; None if it is not known.
-        client_smoothness: (clients,) β_i of *convex* F_i; None if they are not convex, or it is not known.
+        client_smoothness: (clients,) β_i of F_i. With `gradient_at_optimum` it is taken for that of *convex* F_i.
         gradient_variance: (clients,) M_i, of a client's stochastic gradient around ∇F_i.
         relative_variance: M_V: variance that grows with ‖∇F‖². Only printed bounds use it.
         alignment: κ with ∇F·∇F_i ≥ κ‖∇F‖² for all i. Only printed bounds use it.
         alignment_bound: κ_G with ‖∇F_i‖ ≤ κ_G‖∇F‖ for all i. Only printed bounds use it.
-        initial_gap: F(w(0)) − F*.
-        initial_distance: ‖w(0) − w*‖.
+        initial_gap: F(w(0)) − F*; None if it is not known.
+        initial_distance: ‖w(0) − w*‖; None if it is not known.
     """
 
     smoothness: float
@@ -97,8 +96,8 @@ class Constants:
     relative_variance: float = 0.0
     alignment: float = 1.0
     alignment_bound: float = 1.0
-    initial_gap: float = math.inf
-    initial_distance: float = math.inf
+    initial_gap: float | None = None
+    initial_distance: float | None = None
 
     @property
     def noise_curvature(self) -> float:
@@ -144,6 +143,8 @@ def make_federation(
     if not ((count > 0.0) | (weight == 0.0)).all():
         raise InvalidInput("draw_probability must be positive for clients with data: no weight makes up for a zero.")
     _validate.choice("design", design, DESIGNS)
+    if design != "poisson" and size != round(size):
+        raise InvalidInput(f"cohort_size must be a whole number if the cohort is of fixed size, got {cohort_size!r}.")
     if design != "with-replacement" and count.max() > 1.0 + _SUM_TOLERANCE:
         raise InvalidInput(
             f"cohort_size × draw_probability must be at most 1 without replacement, got {float(count.max())!r}. Give "
@@ -155,11 +156,26 @@ def make_federation(
     return Federation(weight, design, count, power, steps, _validate.integer("local_steps", local_steps, low=1))
 
 
+def known(constants: Constants, name: str) -> float:
+    """Return a constant that a bound cannot do without.
+
+    Raises:
+        InvalidInput: It is not known.
+    """
+    value: float | None = getattr(constants, name)
+    if value is None:
+        raise InvalidInput(f"{name} is missing: the bound begins with it.")
+    return value
+
+
 def check_constants(constants: Constants, federation: Federation) -> None:
     """Raise InvalidInput if a constant is out of its range."""
     _validate.positive("smoothness", constants.smoothness)
     for name in ("pl", "strong_convexity", "noise_curvature"):
         _validate.number(name, getattr(constants, name), low=0.0, high=constants.smoothness)
+    for name in ("initial_gap", "initial_distance"):
+        if getattr(constants, name) is not None:
+            _validate.number(name, getattr(constants, name), low=0.0)
     for name in ("gradient_at_optimum", "client_smoothness", "gradient_variance", "gradient_bound"):
         value = getattr(constants, name)
         if value is not None:

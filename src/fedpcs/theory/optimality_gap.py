@@ -19,8 +19,8 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs.theory.bound import Bound, Premise
 from fedpcs.theory.convergence import unrolled
-from fedpcs.theory.federation import Constants, Federation, check_constants
-from fedpcs.theory.progress import largest_gradient
+from fedpcs.theory.federation import Constants, Federation, check_constants, known
+from fedpcs.theory.progress import largest_gradient, local_premises
 from fedpcs.theory.sampling_error import splits_of, step_error, tightest
 
 
@@ -44,14 +44,16 @@ def _distance(federation: Federation, constants: Constants, split: float) -> Bou
         "minibatch": η**2 * error.minibatch,
         "drift": drift,
     }
-    largest, varied = float(η.max()), constants.gradient_variance is not None
+    largest = float(η.max())
     premises = (
         Premise("strongly convex", ψ > 0.0),
         Premise(f"step size at most 2/(ψ + β) = {2 / (ψ + β):.3g} (it is {largest:.3g})", largest <= 2.0 / (ψ + β)),
-        Premise("local steps use all of a client's records, if there is more than one of them", one_step or not varied),
-        Premise(f"the distance shrinks in every round (by {factor.max():.4g} at least)", bool((factor < 1.0).all())),
+        *local_premises(federation, constants),
+        Premise(
+            f"the distance shrinks in every round (its factor is at most {factor.max():.4g})", bool((factor < 1).all())
+        ),
     )
-    return Bound("valid", unrolled(constants.initial_distance**2, factor, added), premises)
+    return Bound("valid", unrolled(known(constants, "initial_distance") ** 2, factor, added), premises)
 
 
 def valid_distance_not_convex(federation: Federation, constants: Constants) -> Bound:
@@ -67,7 +69,7 @@ def valid_distance_not_convex(federation: Federation, constants: Constants) -> B
     parts = {"gradient": gradient, "sampling": error.sampling.floor, "noise": error.noise}
     parts["minibatch"] = error.minibatch
     moved = η * np.sqrt(np.sum(list(parts.values()), axis=0))
-    start = constants.initial_distance
+    start = known(constants, "initial_distance")
     total = (start + np.concatenate(([0.0], np.cumsum(moved)))) ** 2
     shares = {name: np.concatenate(([0.0], np.cumsum(η**2 * value))) for name, value in parts.items()}
     whole = np.sum(list(shares.values()), axis=0)
@@ -76,7 +78,7 @@ def valid_distance_not_convex(federation: Federation, constants: Constants) -> B
         name: (total - start**2) * np.divide(value, whole, out=np.zeros_like(value), where=whole > 0.0)
         for name, value in shares.items()
     }
-    return Bound("valid", terms)
+    return Bound("valid", terms, local_premises(federation, constants))
 
 
 def paper_distance(
@@ -101,7 +103,7 @@ def paper_distance(
     added = {"sampling": twice * bound**2, "noise": twice * size * noise_at_lowest, "drift": β * bound**2 * η**3 * gain}
     powers = np.power(shrink, np.arange(federation.num_rounds + 1, dtype=np.float64))
     sums = np.concatenate(([0.0], np.cumsum(powers[:-1])))
-    terms = {"start": powers * constants.initial_distance**2}
+    terms = {"start": powers * known(constants, "initial_distance") ** 2}
     terms |= {name: value * sums for name, value in added.items()}
     return Bound("paper", terms, _paper_premises(federation, constants, shrink))
 
@@ -127,12 +129,13 @@ def paper_distance_not_convex(
     return Bound(
         "paper",
         {
-            "start": (1.0 + 2.0 * T * η * steepness * gain) * constants.initial_distance**2,
+            "start": (1.0 + 2.0 * T * η * steepness * gain) * known(constants, "initial_distance") ** 2,
             "gradient": T * (T - 1.0) * (η * gain) ** 2 * steepness * bound,
             "sampling": T * twice * bound**2,
             "noise": T * twice * size * noise_at_lowest,
             "drift": T * β * bound**2 * η**3 * gain,
         },
+        (Premise("no client is drawn twice", federation.design != "with-replacement"),),
     )
 
 
@@ -140,8 +143,9 @@ def paper_reach(federation: Federation, constants: Constants, *, budget_bounds: 
     """Proposition 5 as printed: E‖w(t) − w*‖ ≤ ‖w(0) − w*‖ + tηD[(N − 1)ρ_H + ρ_L]/(K ρ_L). It leaves out the noise."""
     gain, η = _paper_gain(federation, budget_bounds), float(federation.step_size[0])
     rounds = np.arange(federation.num_rounds + 1, dtype=np.float64)
-    start = np.full(rounds.size, constants.initial_distance)
-    return Bound("paper", {"start": start, "gradient": rounds * η * largest_gradient(constants) * gain})
+    start = np.full(rounds.size, known(constants, "initial_distance"))
+    terms = {"start": start, "gradient": rounds * η * largest_gradient(constants) * gain}
+    return Bound("paper", terms, (Premise("one local step", federation.local_steps == 1),))
 
 
 def valid_reach(federation: Federation, constants: Constants) -> Bound:
@@ -149,7 +153,8 @@ def valid_reach(federation: Federation, constants: Constants) -> Bound:
     squared = valid_distance_not_convex(federation, constants)
     total = squared.value
     root = np.sqrt(total)
-    return Bound("valid", {name: root * value / total for name, value in squared.terms.items()}, squared.premises)
+    share = np.divide(root, total, out=np.zeros_like(total), where=total > 0.0)
+    return Bound("valid", {name: share * value for name, value in squared.terms.items()}, squared.premises)
 
 
 def _paper_gain(federation: Federation, budget_bounds: tuple[float, float]) -> float:

@@ -53,22 +53,24 @@ class Problem(Protocol):
 
 @dataclass(frozen=True)
 class Quadratic:
-    """F_i(w) = ½ (w − centre_i)ᵀ diag(curvature) (w − centre_i).
+    """F_i(w) = ½ scale_i (w − centre_i)ᵀ diag(curvature) (w − centre_i).
 
     Attributes:
         data_weight: (clients,) θ_i.
-        curvature: (dimension,) eigenvalues of the Hessian.
+        curvature: (dimension,) eigenvalues of the Hessian of F.
         centres: (clients, dimension) where each client's loss is least.
+        scale: (clients,) how much more curved than F a client's loss is; Σ θ_i scale_i = 1.
     """
 
     data_weight: FloatArray
     curvature: FloatArray
     centres: FloatArray
+    scale: FloatArray
 
     @property
     def optimum(self) -> FloatArray:
-        """w*, the weighted mean of centres."""
-        return np.asarray(self.data_weight @ self.centres)
+        """w*, a weighted mean of centres."""
+        return np.asarray((self.data_weight * self.scale) @ self.centres)
 
     def gaps(self, models: FloatArray) -> FloatArray:
         """Return F(w) − F* of (models, dimension)."""
@@ -77,29 +79,30 @@ class Quadratic:
     def client_gradients(self, models: FloatArray) -> FloatArray:
         """Return ∇F_i(w), (models, clients, dimension)."""
         each = models[:, None, :] if models.ndim == 2 else models
-        return np.asarray(self.curvature * (each - self.centres))
+        return np.asarray(self.scale[:, None] * self.curvature * (each - self.centres))
 
     def summed_gradients(self, models: FloatArray, factors: FloatArray) -> FloatArray:
         """Return Σ_i factor_i ∇F_i(w), (models, dimension), never forming them all."""
-        return np.asarray(self.curvature * (models * factors.sum(axis=1, keepdims=True) - factors @ self.centres))
+        scaled = factors * self.scale
+        return np.asarray(self.curvature * (models * scaled.sum(axis=1, keepdims=True) - scaled @ self.centres))
 
     def gradient_norms(self, models: FloatArray) -> FloatArray:
         """Return ‖∇F_i(w)‖, (models, clients), by ‖a − b‖² = ‖a‖² − 2a·b + ‖b‖²."""
         ahead, centres = self.curvature * models, self.curvature * self.centres
         squares = (ahead**2).sum(axis=1)[:, None] - 2.0 * ahead @ centres.T + (centres**2).sum(axis=1)
-        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+        return np.asarray(self.scale * np.sqrt(np.maximum(squares, 0.0)))
 
     def constants(self, start: FloatArray) -> Constants:
         """Return the exact constants; gradients have no bound, but by how far clients' optima lie apart."""
         largest, least = float(self.curvature.max()), float(self.curvature.min())
-        apart = self.curvature * (self.optimum - self.centres)
+        apart = self.client_gradients(self.optimum[None])[0]
         return Constants(
             smoothness=largest,
             mean_curvature=min(float(self.curvature.mean()), largest),
             pl=least,
             strong_convexity=least,
             gradient_at_optimum=np.linalg.norm(apart, axis=1),
-            client_smoothness=np.full(self.data_weight.size, largest),
+            client_smoothness=largest * self.scale,
             initial_gap=float(self.gaps(start[None])[0]),
             initial_distance=float(np.linalg.norm(start - self.optimum)),
         )
@@ -123,7 +126,7 @@ class Logistic:
 
     def gaps(self, models: FloatArray) -> FloatArray:
         """Return F(w) − F* of (models, dimension)."""
-        return self._losses(models) - self._losses(self.optimum[None])
+        return np.maximum(self._losses(models) - self._losses(self.optimum[None]), 0.0)
 
     def client_gradients(self, models: FloatArray) -> FloatArray:
         """Return ∇F_i(w), (models, clients, dimension)."""
@@ -178,6 +181,7 @@ def make_quadratic(
     heterogeneity: float = 1.0,
     even: bool = True,
     smoothness: float = 1.0,
+    curvature_spread: float = 0.0,
     seed: int = 0,
 ) -> Quadratic:
     """Return a random quadratic: curvatures spread evenly in logarithm, clients' centres around the origin.
@@ -188,7 +192,8 @@ def make_quadratic(
         condition: Largest curvature over least.
         heterogeneity: Root mean squared distance of clients' centres from the origin; zero if clients are alike.
         even: Whether clients have as many records as one another.
-        smoothness: The largest curvature.
+        smoothness: The largest curvature of F.
+        curvature_spread: How much clients' curvatures differ: standard deviation of their logarithm.
         seed: Of the draws.
     """
     rng = generator(seed, "theory-problem")
@@ -199,7 +204,9 @@ def make_quadratic(
     curvature = _validate.positive("smoothness", smoothness) * np.geomspace(1.0 / ratio, 1.0, length)
     centres = rng.standard_normal((clients, length)) * spread / np.sqrt(length)
     sizes = np.ones(clients) if even else rng.lognormal(sigma=0.7, size=clients)
-    return Quadratic(sizes / sizes.sum(), curvature, centres)
+    weight = sizes / sizes.sum()
+    scale = rng.lognormal(sigma=_validate.number("curvature_spread", curvature_spread, low=0.0), size=clients)
+    return Quadratic(weight, curvature, centres, scale / float(weight @ scale))
 
 
 def make_logistic(

@@ -44,7 +44,7 @@ def _progress(
     federation: Federation, constants: Constants, split: float, steepness: FloatArray, gap: ArrayLike | None
 ) -> Bound:
     error, η, β = step_error(federation, constants, split), federation.step_size, constants.smoothness
-    distance = _gap(gap, error.sampling.slope, federation.num_rounds)
+    distance = _gap(gap, error.sampling.slope + error.drift.slope, federation.num_rounds)
     half = β * η**2 / 2.0
     return Bound(
         "valid",
@@ -70,10 +70,23 @@ def step_premises(federation: Federation, constants: Constants) -> tuple[Premise
     largest = float(federation.step_size.max()) * constants.smoothness
     if federation.local_steps == 1:
         return (Premise(f"step size × smoothness below 2 (it is {largest:.3g})", largest < 2.0),)
-    varied = constants.gradient_variance is not None and bool(constants.gradient_variance.any())
     return (
         Premise(f"step size × smoothness at most 1, with more than one local step (it is {largest:.3g})", largest <= 1),
-        Premise("local steps use all of a client's records, if there is more than one of them", not varied),
+        *local_premises(federation, constants),
+    )
+
+
+def local_premises(federation: Federation, constants: Constants) -> tuple[Premise, ...]:
+    """What is taken for granted of more than one local step; nothing of one."""
+    if federation.local_steps == 1:
+        return ()
+    varied = constants.gradient_variance is not None and bool(constants.gradient_variance.any())
+    curved = constants.smoothness if constants.client_smoothness is None else float(constants.client_smoothness.max())
+    longest = float(federation.step_size.max()) / federation.local_steps * curved
+    is_short = constants.gradient_bound is not None or longest <= 2.0
+    return (
+        Premise("local steps use all of a client's records", not varied),
+        Premise(f"local step × its client's smoothness at most 2 (it is {longest:.3g})", is_short),
     )
 
 

@@ -80,14 +80,14 @@ def step_error(federation: Federation, constants: Constants, split: float) -> St
     spread, repeats = weight_moments(federation)
     θ, η, H = federation.data_weight, federation.step_size, federation.local_steps
     variance = np.zeros_like(θ) if constants.gradient_variance is None else constants.gradient_variance
+    β = np.full(θ.size, constants.smoothness) if constants.client_smoothness is None else constants.client_smoothness
     # A client is at most h·η/H·‖∇F_i(w)‖ from where it began after h steps: gradients do not grow along them.
-    per_gradient = (constants.smoothness * η * (H - 1) / (2 * H)) ** 2
-    drift = gradient_growth(np.broadcast_to(θ, spread.shape), federation, constants, split)
+    bias = (β * η[:, None] * (H - 1) / (2 * H)) ** 2
     return StepError(
         sampling=gradient_growth(spread * θ**2, federation, constants, split),
         noise=(repeats * θ**2 * federation.noise_power).sum(axis=1),
         minibatch=(repeats * θ**2 * variance).sum(axis=1),
-        drift=Growth(per_gradient * drift.slope, per_gradient * drift.floor),
+        drift=gradient_growth(bias * θ, federation, constants, split),
     )
 
 
