@@ -203,3 +203,22 @@ def test_inferred_clients_would_answer_as_the_real_ones_did():
         ]
     ).T
     np.testing.assert_allclose(again, answers, atol=0.05)
+
+
+def test_what_was_promised_is_not_taken_back_when_terms_are_announced_anew(clients):
+    """Solved afresh, a committed leader would pay nobody: budgets that agree can no longer move."""
+    config = config_with(None)
+    game = config.game.model_copy(update={"reward": "commitment"})
+    config = config.model_copy(update={"game": game})
+    found, _ = announcer_of(config, clients)
+    found.start()
+    promised = found.schedule.reward.copy()
+    assert promised[1:].max() > 0.0
+    here = EVERYONE.copy()
+    here[:10] = False  # they leave, and the mean strays
+    state = SimpleNamespace(next_round=2, has_left=~here)
+    _, told = found(Plan(ROUNDS), state, EVERYONE)
+    after = found.schedule.reward
+    assert "announced_anew" in told or "unsolved" in told
+    assert (after >= promised - 1e-12).all()
+    np.testing.assert_array_equal(after[:3], promised[:3])

@@ -35,6 +35,8 @@ _PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 _PRIOR_BINS = (24, 24)
 # Answers to a false announcement may leave an aversion open; answers to a better one tell more.
 _MOST_CORRECTIONS = 3
+# Clients round their budgets down to billionths.
+_ROUNDING = 2.0 / NANOS_PER_UNIT
 
 
 def prior_of(config: RunConfig, num_clients: int) -> Population:
@@ -55,10 +57,19 @@ class Announcer:
         run: Name of the run.
         num_clients: N.
         ask: Puts an announcement to clients.
+        say: Told of answers that cannot be.
     """
 
-    def __init__(self, config: RunConfig, sampler: Sampler, run: str, num_clients: int, ask: AskTerms) -> None:
-        self._config, self._sampler, self._run, self._ask = config, sampler, run, ask
+    def __init__(
+        self,
+        config: RunConfig,
+        sampler: Sampler,
+        run: str,
+        num_clients: int,
+        ask: AskTerms,
+        say: Callable[[str], None] = lambda words: None,
+    ) -> None:
+        self._config, self._sampler, self._run, self._ask, self._say = config, sampler, run, ask, say
         self._num_clients = num_clients
         self.has_answered: BoolArray = np.zeros(num_clients, dtype=np.bool_)
         self._tried: BoolArray | None = None
@@ -108,12 +119,26 @@ class Announcer:
                 return told
             self._tried = here
             try:
-                found = solve_for(self._config, self._sampler, self._believed(now, here), self._config.rounds - now)
+                found = self._solved_anew(now, self._believed(now, here))
             except NotConverged as error:
                 return {**told, "unsolved": str(error)}
             self._announce(now, found, here)
             told = {"announced_anew": count, "greatest_drift": float(np.abs(self._drift(now, here)).max())}
         return told
+
+    def _solved_anew(self, now: int, crowd: Population) -> Equilibrium:
+        """Solve the game of the rounds that remain. What was promised stands: rewards rise or stay, this round's stays.
+
+        Left to itself, a leader would start afresh and pay nothing to clients who can no longer go back.
+        """
+        found = solve_for(self._config, self._sampler, crowd, self._config.rounds - now)
+        promised = self._schedule.reward[now:]
+        path = np.maximum(found.reward.path, promised)
+        path[0] = promised[0]
+        if np.allclose(path, found.reward.path):
+            return found
+        game = self._config.game.model_copy(update={"reward": path.tolist()})
+        return solve_for(self._config.model_copy(update={"game": game}), self._sampler, crowd, path.size)
 
     def memory(self) -> dict[str, Any]:
         """Return what a checkpoint must hold."""
@@ -174,11 +199,35 @@ class Announcer:
         budget, pay = self._schedule.budget.copy(), self._schedule.pay.copy()
         has_answered = self.has_answered.copy()
         for client, nanos in self._ask(self._told, np.flatnonzero(to)).items():
+            if (problem := self._impossible(nanos)) is not None:
+                self._say(f"client {client} is not drawn: {problem}")
+                continue
             budget[first:, client] = nanos / NANOS_PER_UNIT
             pay[first:, client] = self._schedule.reward[first:] * budget[first:, client] / unit
             has_answered[client] = True
         self.has_answered = has_answered
         self._schedule = replace(self._schedule, budget=budget, pay=pay)
+
+    def _impossible(self, nanos: IntArray) -> str | None:
+        """Say why no client could have answered so: budgets out of bounds, or moved away from the crowd's mean."""
+        unit, told = float(self._config.game.budget_unit), self._told
+        low, high = (unit * float(bound) for bound in self._config.game.budget_bounds)
+        budget = nanos / NANOS_PER_UNIT
+        wrong = np.flatnonzero((budget < low - _ROUNDING) | (budget > high + _ROUNDING))
+        if wrong.size:
+            t = int(wrong[0])
+            return f"budget of round {told.first_round + t} must be in [{low:g}, {high:g}], got {budget[t]:g}."
+        mean = unit * np.array(told.mean_budget[:-1])
+        least, most = np.minimum(budget[:-1], mean), np.maximum(budget[:-1], mean)
+        room = _ROUNDING + 1e-6 * most
+        moved = np.flatnonzero((budget[1:] < least - room) | (budget[1:] > most + room))
+        if moved.size:
+            t = int(moved[0])
+            return (
+                f"budget of round {told.first_round + t + 1} must lie between its own, {budget[t]:g}, and the mean, "
+                f"{mean[t]:g}, of the round before, got {budget[t + 1]:g}."
+            )
+        return None
 
     def _drift(self, now: int, here: BoolArray) -> FloatArray:
         """Return (rounds from now on,) how far the mean of budgets is from the announced one, relative to it."""

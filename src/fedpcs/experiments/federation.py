@@ -6,7 +6,7 @@ clients that take part in roster.json. Start the app again on the same folder, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.experiments import checkpoint
 from fedpcs.experiments.announcing import Announcer
 from fedpcs.experiments.arm_plan import Arm, load_for, plan_for, sampler_of
 from fedpcs.experiments.files import read_object, write_json
@@ -33,6 +34,7 @@ from fedpcs.learning.client_data import deal_out
 from fedpcs.learning.datasets import Dataset
 from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
+from fedpcs.learning.protocol import MEASURES
 from fedpcs.learning.wire import MessageRefused
 from fedpcs.sampling import Sampler
 
@@ -93,7 +95,7 @@ def serve(
     """
     arm = Arm(config.sampling.samplers[0], config.seeds[0])
     sampler = sampler_of(config, arm.sampler)
-    _check_told(sampler)
+    _check_told(sampler, say)
     dataset = load_for(config, data_dir)
     with locked(folder):
         store = _opened(folder, config, dataset, data_dir)
@@ -102,7 +104,8 @@ def serve(
             return store
         directory = Directory(grid, poll_seconds, say)
         directory.wait_for(_num_to_wait_for(store, config), float(config.federation.wait_seconds))
-        directory.enrol(_roster(store, directory, config.data.num_clients))
+        roster = _roster(store, directory, config.data.num_clients)
+        directory.enrol({one["name"]: int(one["num_samples"]) for one in roster}, _bound(config, roster))
         _run(grid, config, arm, sampler, dataset, store, directory, say, poll_seconds)
         write_report_safely(store, say)
         store.finish(run_result(store, config))
@@ -110,11 +113,16 @@ def serve(
     return store
 
 
-def _check_told(sampler: Sampler) -> None:
+def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
     if private := [name for name in _ASKED if name in sampler.reads]:
         raise InvalidInput(
             f"sampler {sampler.name} reads {', '.join(private)} of every client, which clients of a deployment do not "
-            "tell: it is private, and charged to nobody. Take fedpcs, random, clustered or delta, or simulate."
+            "tell: it is private, and charged to nobody. Take fedpcs, random or clustered, or simulate."
+        )
+    if measured := [name for name in MEASURES if name in sampler.hears]:
+        say(
+            f"sampler {sampler.name} hears {', '.join(measured)} of clients that were drawn, which is private and "
+            "charged to nobody: only nodes started with may-be-asked=true answer it"
         )
 
 
@@ -135,12 +143,17 @@ def _num_to_wait_for(store: RunStore, config: RunConfig) -> int:
     return max(1, round(float(config.engine.quorum) * config.data.num_clients))
 
 
-def _roster(store: RunStore, directory: Directory, num_clients: int) -> Mapping[str, int]:
+def _roster(store: RunStore, directory: Directory, num_clients: int) -> list[dict[str, Any]]:
+    """Return the clients of a run in their order: name, num_samples, and the node each had when the run began."""
     path = store.folder / "roster.json"
     if not path.exists():
-        names = list(directory.roster().items())[:num_clients]
-        write_json(path, {"clients": [{"name": name, "num_samples": size} for name, size in names]})
-    return {one["name"]: int(one["num_samples"]) for one in read_object(path, "clients")["clients"]}
+        write_json(path, {"clients": directory.roster()[:num_clients]})
+    found: list[dict[str, Any]] = read_object(path, "clients")["clients"]
+    return found
+
+
+def _bound(config: RunConfig, roster: Sequence[dict[str, Any]]) -> dict[str, int]:
+    return {one["name"]: int(one["node"]) for one in roster} if config.federation.bind_names else {}
 
 
 def _run(
@@ -155,15 +168,16 @@ def _run(
     poll_seconds: float,
 ) -> None:
     deadline = float(config.engine.deadline_seconds)
-    sizes = np.array(list(_roster(store, directory, config.data.num_clients).values()), dtype=np.int64)
+    roster = _roster(store, directory, config.data.num_clients)
+    sizes = np.array([one["num_samples"] for one in roster], dtype=np.int64)
     name = f"{config.name}/{arm.sampler}/{arm.seed}"
 
     def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
     arm_store = store.arm(arm.sampler, arm.seed)
-    announcer = Announcer(config, sampler, name, sizes.size, ask)
-    if not arm_store.checkpoints.exists():  # otherwise the last of them knows what was agreed
+    announcer = Announcer(config, sampler, name, sizes.size, ask, say)
+    if checkpoint.latest(arm_store.checkpoints) is None:  # otherwise it knows what was agreed
         announcer.start()
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
     plan = plan_for(config, arm, sampler, announcer.schedule, sizes, model)

@@ -7,6 +7,7 @@ What a node is told when it is started, and keeps to itself:
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 from flwr.app import Context
 from flwr.clientapp import ClientApp
 
+from fedpcs import _validate
 from fedpcs.engines.flower.client_app import Member, kept_here, make_client_app
 from fedpcs.engines.flower.client_books import ClientBooks, Preferences
 from fedpcs.errors import FedpcsError, InvalidInput
@@ -28,6 +30,7 @@ from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_rho
 
 _NEEDED = ("partition-id", "num-partitions", "privacy-aversion", "initial-budget", "state-dir")
+_OPTIONAL = ("name", "data-dir", "limit-epsilon", "may-be-asked", "allow-seeded-noise")
 
 
 def client_app(config_file: str | Path) -> ClientApp:
@@ -54,6 +57,7 @@ class Members:
         told = context.node_config
         if missing := [name for name in _NEEDED if name not in told]:
             raise InvalidInput(f"node-config must name {', '.join(missing)}. Start the node with --node-config.")
+        _check_names(told)
         config = load_run_config(self.config_file)
         _check_noise(config, told)
         name = str(told.get("name", f"client-{told['partition-id']}"))
@@ -69,23 +73,45 @@ class Members:
             name=name,
             side=side,
             num_samples=int(side.data.num_samples[0]),
-            books=_books(config, told),
-            may_be_asked=bool(told.get("may-be-asked", False)),
+            books=_books(config, told, name),
+            may_be_asked=_flag(told, "may-be-asked"),
         )
 
 
 def _check_noise(config: RunConfig, told: Mapping[str, Any]) -> None:
-    if config.privacy.mode != "none" and config.privacy.noise == "fast" and not told.get("allow-seeded-noise", False):
+    if config.privacy.mode != "none" and config.privacy.noise == "fast" and not _flag(told, "allow-seeded-noise"):
         raise InvalidInput(
             "privacy.noise is 'fast': its noise comes from a seed the server knows, and can be taken off again. Set "
             "privacy.noise = 'secure' in the run's file; to try things out, start nodes with allow-seeded-noise=true."
         )
 
 
-def _books(config: RunConfig, told: Mapping[str, Any]) -> ClientBooks:
-    limit = told.get("limit-epsilon")
-    most = None if limit is None else Rho.at_most(to_rho(float(limit), float(config.privacy.delta), "tight"))
-    preferences = Preferences(float(told["privacy-aversion"]), float(told["initial-budget"]))
+def _check_names(told: Mapping[str, Any]) -> None:
+    """Refuse a name that is nearly one of ours: a limit that is misspelled would be no limit."""
+    known = (*_NEEDED, *_OPTIONAL)
+    for name in told:
+        near = difflib.get_close_matches(str(name).replace("_", "-"), known, n=1, cutoff=0.8)
+        if near and name not in known:
+            raise InvalidInput(f"node-config names {name}, which means nothing. Did you mean {near[0]}?")
+
+
+def _flag(told: Mapping[str, Any], name: str) -> bool:
+    value = told.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be true or false, without quotation marks, got {value!r}.")
+    return value
+
+
+def _books(config: RunConfig, told: Mapping[str, Any], name: str) -> ClientBooks:
+    """Return a client's books; what is wrong with its private numbers stays on its machine."""
+    low, high = (float(bound) for bound in config.game.budget_bounds)
+    try:
+        limit = told.get("limit-epsilon")
+        most = None if limit is None else Rho.at_most(to_rho(float(limit), float(config.privacy.delta), "tight"))
+        first = _validate.number("initial-budget", float(told["initial-budget"]), low=low, high=high)
+        preferences = Preferences(float(told["privacy-aversion"]), first)
+    except (FedpcsError, ValueError, TypeError) as error:
+        raise kept_here(name, "its private numbers are not what they may be", str(error)) from None
     return ClientBooks(Path(str(told["state-dir"])).expanduser(), preferences, most)
 
 

@@ -142,6 +142,11 @@ def resume_run(
     """
     watcher = watcher or Silent()
     store = open_run(folder)
+    if (folder / "roster.json").exists():
+        raise InvalidInput(
+            f"{folder} is a deployment's: its clients are on machines of their own. Start its server app again, with "
+            "`flwr run`."
+        )
     with locked(folder):
         config, before = store.config(), store.manifest
         if store.result is not None:

@@ -120,6 +120,7 @@ class FederationConfig(BaseModel):
     prior: Prior | None = None
     reannounce: Literal["never", "on-drift"] = "on-drift"
     drift_tolerance: Number = Field(0.05, ge=0.0)
+    bind_names: bool = False
 
 
 class Presence(BaseModel):

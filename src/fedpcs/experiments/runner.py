@@ -290,9 +290,13 @@ def _without_broke(state: ServerState, tasks: Sequence[Task], ledger: PrivacyLed
 
 
 def _owe(plan: ServerPlan, opened: OpenRound, heard: Heard, reward: FloatArray, ledger: PrivacyLedger) -> None:
+    """Write down what is owed; what a life before this one wrote down for the same round stands."""
     ledger.owe_many(
-        (ReleaseKey(plan.run, opened.round_index, int(client)), float(amount))
-        for client, amount in zip(heard.clients, reward, strict=True)
+        (
+            (ReleaseKey(plan.run, opened.round_index, int(client)), float(amount))
+            for client, amount in zip(heard.clients, reward, strict=True)
+        ),
+        keeps_owed=True,
     )
 
 

@@ -51,8 +51,8 @@ def print_run(arms: Sequence[ArmTheory], console: Console) -> None:
         )
     console.print(table)
     console.print(
-        "Training loss; what each part of the steps did to it, summed over rounds, mean over seeds; in how many rounds it "
-        "was under its bound, which holds on average: a single seed may exceed it.",
+        "Training loss; what each part of the steps did to it, summed over rounds, mean over seeds; in how many rounds "
+        "it was under its bound, which holds on average: a single seed may exceed it.",
         highlight=False,
     )
     for one in arms:

@@ -184,11 +184,18 @@ class PrivacyLedger:
         """
         return self.owe_many([(key, amount)])[0]
 
-    def owe_many(self, rewards: Iterable[tuple[ReleaseKey, float | Fraction]]) -> tuple[bool, ...]:
-        """Write down a whole cohort's rewards, each as `owe` does: all of them, or none if one is refused."""
+    def owe_many(
+        self, rewards: Iterable[tuple[ReleaseKey, float | Fraction]], *, keeps_owed: bool = False
+    ) -> tuple[bool, ...]:
+        """Write down a whole cohort's rewards, each as `owe` does: all of them, or none if one is refused.
+
+        Args:
+            rewards: What is owed for which release.
+            keeps_owed: Whether an amount that is owed already stands where another is named, instead of being refused.
+        """
         rows = [(key, entries.key_columns(key), round(entries.billionths("amount", amount))) for key, amount in rewards]
         with self._writing() as connection:
-            return tuple(_owe(connection, key, columns, nanos) for key, columns, nanos in rows)
+            return tuple(_owe(connection, key, columns, nanos, keeps_owed) for key, columns, nanos in rows)
 
     def owed(self, run: str | None = None, client: str | int | None = None) -> Fraction:
         """Return the exact sum of the rewards not yet paid: of a run, a client, both or all."""
@@ -257,14 +264,16 @@ def _charge(connection: sqlite3.Connection, key: ReleaseKey, event: AnyEvent) ->
     return Receipt(key, attempt + 1, event.rho, is_replay=False)
 
 
-def _owe(connection: sqlite3.Connection, key: ReleaseKey, columns: tuple[str, int, str], nanos: int) -> bool:
+def _owe(
+    connection: sqlite3.Connection, key: ReleaseKey, columns: tuple[str, int, str], nanos: int, keeps_owed: bool = False
+) -> bool:
     stored = connection.execute(f"SELECT amount_nanos FROM rewards WHERE {_KEY}", columns).fetchone()
     if stored is None:
         connection.execute(
             "INSERT INTO rewards (run, round_index, client, amount_nanos, is_paid) VALUES (?, ?, ?, ?, 0)",
             (*columns, nanos),
         )
-    elif stored != (nanos,):
+    elif stored != (nanos,) and not keeps_owed:
         raise InvalidInput(
             f"amount must be {stored[0] / NANOS_PER_UNIT!r}, which is owed for {key} already, got "
             f"{nanos / NANOS_PER_UNIT!r}. A release is rewarded once; correct a mistake in a later round."

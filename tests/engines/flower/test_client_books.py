@@ -51,9 +51,14 @@ def test_an_announcement_for_later_rounds_starts_from_where_the_client_stands(bo
     assert kept == [*first[:2].tolist(), *answered.tolist()]
 
 
-def test_an_announcement_out_of_nowhere_is_refused(books):
-    with pytest.raises(InvalidInput, match="begins with round 3"):
-        books.agree(replace(TOLD, first_round=3))
+def test_one_who_missed_the_beginning_starts_from_its_initial_budget_and_owes_nothing_for_what_was_before(books):
+    late = replace(TOLD, first_round=3)
+    found = books.agree(late)
+    np.testing.assert_array_equal(found, books.agree(replace(TOLD, run="from the beginning")))
+    np.testing.assert_array_equal(books.agree(late), found)
+    with pytest.raises(InvalidInput, match="no budget was agreed for round 2"):
+        books.check(Task(TOLD.run, 2, 0, "n", Rho(1)))
+    books.check(Task(TOLD.run, 3, 0, "n", Rho(int(found[0]))))
 
 
 @pytest.mark.parametrize(

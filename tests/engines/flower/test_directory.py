@@ -33,7 +33,7 @@ def said():
 def directory(grid, said):
     made = Directory(grid, 0.0, said.append)
     made.wait_for(2, 1.0)
-    made.enrol(made.roster())
+    made.enrol({one["name"]: one["num_samples"] for one in made.roster()}, {})
     return made
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.experiments.federation import serve
 from fedpcs.experiments.federation_client import client_app
+from fedpcs.experiments.run import resume_run
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.protocol import Task
 from fedpcs.privacy.budget import Rho
@@ -310,20 +311,128 @@ def test_a_sampler_that_needs_what_clients_do_not_tell_is_refused_at_once(run_fi
     [
         ({"privacy-aversion": None}, "must name privacy-aversion"),
         ({"partition-id": 3}, r"partition-id must be in \[0, 2\]"),
-        ({"privacy-aversion": 1.5}, "privacy_aversion"),
-        ({"initial-budget": -1.0}, "initial_budget"),
+        ({"may-be-asked": "false"}, "may-be-asked must be true or false, without quotation marks"),
+        ({"limit_epsilon": 0.1}, "Did you mean limit-epsilon"),
+        ({"limit-epsilo": 0.1}, "Did you mean limit-epsilon"),
     ],
 )
 def test_a_node_started_wrongly_is_told_what_is_wrong(run_file, tmp_path, change, words):
     wire = Wire(client_app(run_file), tmp_path)
     told = wire.contexts[71].node_config
     for name, value in change.items():
-        told.pop(name)
+        told.pop(name, None)
         if value is not None:
             told[name] = value
     (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
     with pytest.raises(AssertionError, match=words):
         raise AssertionError(wire.replies[number].error.reason)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"privacy-aversion": 1.37}, "privacy_aversion"),
+        ({"privacy-aversion": "zero.4"}, "zero.4"),
+        ({"initial-budget": -3.3}, "initial-budget must be"),
+        ({"initial-budget": 13.7}, r"initial-budget must be a number in [0.01, 12]"),
+        ({"limit-epsilon": -2.75}, "epsilon"),
+    ],
+)
+def test_wrong_private_numbers_are_told_to_the_client_alone(run_file, tmp_path, capsys, change, words):
+    wire = Wire(client_app(run_file), tmp_path)
+    wire.contexts[71].node_config.update(change)
+    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
+    reason = wire.replies[number].error.reason
+    assert "its private numbers are not what they may be" in reason
+    assert words in capsys.readouterr().err
+    assert str(next(iter(change.values()))) not in reason
+
+
+class Liar(Wire):
+    """One client answers announcements with budgets of its own making."""
+
+    def __init__(self, app, folder, lie):
+        super().__init__(app, folder)
+        self.lie = lie
+
+    def push_messages(self, pushed):
+        ids = super().push_messages(pushed)
+        for message, number in zip(pushed, ids, strict=True):
+            if message.metadata.message_type == messages.TERMS and message.metadata.dst_node_id == 71:
+                honest = messages.read_budgets(self.replies[number].content, 3)
+                self.replies[number] = Message(messages.budgets_content(self.lie(honest)), reply_to=message)
+        return ids
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda honest: np.full(3, 1),
+        lambda honest: np.full(3, 10**12),
+        lambda honest: np.full(3, 2**62 - 1),
+        lambda honest: np.array([honest[0], honest[1], 119_000_000]),
+        lambda honest: np.array([honest[0], 100_000, honest[2]]),
+    ],
+)
+@pytest.mark.parametrize("reannounce", ["never", "on-drift"])
+def test_budgets_nobody_could_answer_with_are_not_counted_and_the_run_goes_on(run_file, tmp_path, lie, reannounce):
+    config = load_run_config(str(run_file), ["data.num_clients=3", f'federation.reannounce="{reannounce}"'])
+    wire = Liar(client_app(run_file), tmp_path, lie)
+    store, said = serve_quietly(wire, config, tmp_path / "run")
+    assert any("client 0 is not drawn: budget of round" in words for words in said), said
+    lines = store.arm("fedpcs", 0).rounds()
+    assert len(lines) == 3
+    assert all(0 not in line["cohort"] for line in lines)
+    owed = columns(store.arm("fedpcs", 0).ledger, "SELECT client, amount_nanos FROM rewards")
+    assert owed
+    assert all(int(client) != 0 and nanos <= 6 * 12 * 10**9 for client, nanos in owed)
+
+
+def test_an_empty_folder_of_checkpoints_is_no_checkpoint(run_file, wire, config, tmp_path):
+    def stop(message):
+        if message.metadata.message_type == "train":
+            raise KeyboardInterrupt
+
+    wire.on_push = stop
+    with pytest.raises(KeyboardInterrupt):
+        serve_quietly(wire, config, tmp_path / "run")
+    (tmp_path / "run" / "arms" / "fedpcs-seed0" / "checkpoints").mkdir(parents=True, exist_ok=True)
+    wire.on_push = lambda message: None
+    store, _ = serve_quietly(wire, config, tmp_path / "run")
+    assert all(line["reward"] == 6.0 for line in store.arm("fedpcs", 0).rounds())
+
+
+def test_a_deployments_folder_is_not_simulated_on(finished):
+    folder, *_ = finished
+    with pytest.raises(InvalidInput, match="on machines of their own"):
+        resume_run(folder / "run", force=True)
+
+
+def test_a_bound_name_stays_with_its_node(run_file, tmp_path):
+    told = ["data.num_clients=3", "federation.bind_names=true"]
+    config = load_run_config(str(run_file), told)
+    wire = Wire(client_app(run_file), tmp_path)
+    first = []
+
+    def leave_after_the_first(message):
+        if message.metadata.message_type == "train" and not first:
+            first.append(message)
+            raise KeyboardInterrupt
+
+    wire.on_push = leave_after_the_first
+    with pytest.raises(KeyboardInterrupt):
+        serve_quietly(wire, config, tmp_path / "run")
+    names = {one["node"]: one["name"] for one in json.loads((tmp_path / "run" / "roster.json").read_text())["clients"]}
+    assert names[71] == "client-0"
+    # The node of client-0 is away, and that of another says it is client-0.
+    wire.node_ids = [node for node in wire.node_ids if node != 71]
+    other = wire.node_ids[0]
+    wire.contexts[other].node_config["name"] = "client-0"
+    wire.contexts[other].node_config["partition-id"] = 0
+    said = []
+    with suppress(QuorumNotReached):
+        serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
+    assert any("the name belongs to the node that had it" in words for words in said), said
 
 
 def test_seeded_noise_is_for_simulations(tmp_path):

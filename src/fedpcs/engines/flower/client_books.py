@@ -27,11 +27,11 @@ from fedpcs.privacy.events import Event
 
 @dataclass(frozen=True)
 class Preferences:
-    """A client's two private numbers. They never leave it.
+    """A client's two private numbers.
 
     Attributes:
-        privacy_aversion: ψ in [0.001, 0.999].
-        initial_budget: ρ⁰ > 0, in the game's units.
+        privacy_aversion: ψ in [0.001, 0.999]. It never leaves the client.
+        initial_budget: ρ⁰ > 0, in the game's units. The budget it tells for the first round is this one.
     """
 
     privacy_aversion: float
@@ -65,7 +65,8 @@ class ClientBooks:
     def agree(self, announcement: Announcement) -> NDArray[np.int64]:
         """Return the budgets it will spend if drawn, in billionths of ρ: its best response to an announcement.
 
-        The same announcement again is answered as before. One for later rounds starts from where the client stands.
+        The same announcement again is answered as before. One for later rounds starts from where the client stands; if
+        it has not heard of the run before, from its initial budget, and earlier rounds are without one.
         """
         plans = self._read()
         before = plans.get(announcement.run, {"budgets": [], "announcements": []})
@@ -73,13 +74,10 @@ class ClientBooks:
         if before["announcements"] and before["announcements"][-1] == told:
             return np.array(before["budgets"][announcement.first_round :], dtype=np.int64)
         kept = before["budgets"][: announcement.first_round]
-        if len(kept) < announcement.first_round:
-            raise InvalidInput(
-                f"announcement of run {announcement.run!r} begins with round {announcement.first_round}, and this "
-                f"client knows of {len(kept)} rounds. Announce the run from its beginning."
-            )
+        kept += [0] * (announcement.first_round - len(kept))
         unit = announcement.budget_unit
-        stands = before["budgets"][announcement.first_round] / NANOS_PER_UNIT / unit if kept else None
+        is_known = len(before["budgets"]) > announcement.first_round > 0
+        stands = before["budgets"][announcement.first_round] / NANOS_PER_UNIT / unit if is_known else None
         first = self.preferences.initial_budget if stands is None else stands
         answer = best_response(announcement.terms(), self.preferences.privacy_aversion, first)
         nanos = np.maximum(np.floor(unit * answer.budget * NANOS_PER_UNIT), 1.0).astype(np.int64)
@@ -98,7 +96,7 @@ class ClientBooks:
         """
         agreed = self._read().get(task.run, {"budgets": []})["budgets"]
         asked = budget_of(task)
-        if not 0 <= task.round_index < len(agreed):
+        if not 0 <= task.round_index < len(agreed) or agreed[task.round_index] == 0:
             raise InvalidInput(f"no budget was agreed for round {task.round_index} of run {task.run!r}.")
         if asked.nanos != agreed[task.round_index]:
             raise InvalidInput(

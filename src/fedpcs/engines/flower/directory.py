@@ -1,4 +1,8 @@
-"""Who is connected: Flower's nodes have random ids, new ones after a restart, so each is asked for its name once."""
+"""Who is connected: each node is asked for its client's name once.
+
+Without node authentication Flower gives a node a new id whenever it starts, so that a client is known by the name it
+says. With it, a node's id goes with its key, and a name can be bound to the node that had it when the run began.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,9 @@ from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.wire import MessageRefused
 
 _HELLO_SECONDS = 120.0
+# Once a run goes on, nobody waits that long for a stranger, and it is not asked in every round.
+_HELLO_SECONDS_LATER = 20.0
+_ASK_AGAIN_SECONDS = 300.0
 
 
 class Directory:
@@ -35,6 +42,8 @@ class Directory:
         self._refused: dict[int, messages.Hello] = {}
         self._numbers: dict[str, int] = {}
         self._sizes: dict[str, int] = {}
+        self._bound: dict[str, int] = {}
+        self._silent_until: dict[int, float] = {}
 
     def wait_for(self, num_clients: int, seconds: float) -> None:
         """Wait until so many clients are connected.
@@ -51,14 +60,23 @@ class Directory:
                 )
             time.sleep(max(self._poll_seconds, 0.2))
 
-    def enrol(self, roster: Mapping[str, int]) -> None:
-        """Fix who takes part, in this order, with so many records each; others are strangers from now on."""
-        self._numbers = {name: number for number, name in enumerate(roster)}
-        self._sizes = dict(roster)
+    def enrol(self, roster: Mapping[str, int], bound: Mapping[str, int]) -> None:
+        """Fix who takes part, in this order, with so many records each; others are strangers from now on.
 
-    def roster(self) -> dict[str, int]:
-        """Return how many records each connected client has, by name, in the order of names."""
-        return {hello.name: hello.num_samples for hello in sorted(self._hellos.values(), key=lambda one: one.name)}
+        Args:
+            roster: How many records each client has, by name.
+            bound: The only node that may have a name; names that are not in it are free.
+        """
+        self._numbers = {name: number for number, name in enumerate(roster)}
+        self._sizes, self._bound = dict(roster), dict(bound)
+        before, self._hellos = self._hellos, {}
+        for node, hello in before.items():
+            self._welcome(node, hello, is_known=True)
+
+    def roster(self) -> list[dict[str, str | int]]:
+        """Return connected clients in the order of names: how many records each has, and its node."""
+        known = sorted(self._hellos.items(), key=lambda item: item[1].name)
+        return [{"name": hello.name, "num_samples": hello.num_samples, "node": node} for node, hello in known]
 
     def refresh(self) -> Mapping[int, messages.Hello]:
         """Look who is connected; ask those that are new for their names."""
@@ -66,7 +84,9 @@ class Directory:
         for gone in set(self._hellos) - ids:
             self._say(f"{self._hellos.pop(gone).name} has gone")
         self._refused = {node: hello for node, hello in self._refused.items() if node in ids}
-        for node, hello in self._asked(sorted(ids - set(self._hellos) - set(self._refused))):
+        now = time.monotonic()
+        silent = {node for node, until in self._silent_until.items() if until > now}
+        for node, hello in self._asked(sorted(ids - set(self._hellos) - set(self._refused) - silent)):
             self._welcome(node, hello)
         for node, hello in list(self._refused.items()):  # whoever had its name may have gone
             self._welcome(node, hello)
@@ -83,10 +103,12 @@ class Directory:
         found[list(self.nodes())] = True
         return found
 
-    def _welcome(self, node: int, hello: messages.Hello) -> None:
+    def _welcome(self, node: int, hello: messages.Hello, *, is_known: bool = False) -> None:
         problem = None
         if any(other.name == hello.name for other in self._hellos.values()):
             problem = "another node has this name"
+        elif self._bound.get(hello.name, node) != node:
+            problem = "the name belongs to the node that had it when the run began"
         elif self._numbers and hello.name not in self._numbers:
             problem = "it was not there when the run began"
         elif self._sizes and hello.num_samples != self._sizes[hello.name]:
@@ -94,18 +116,22 @@ class Directory:
         if problem is None:
             self._refused.pop(node, None)
             self._hellos[node] = hello
-            self._say(f"{hello.name} is connected")
+            if not is_known:
+                self._say(f"{hello.name} is connected")
         elif node not in self._refused:
             self._refused[node] = hello
             self._say(f"a node that calls itself {hello.name} is not heard: {problem}")
 
     def _asked(self, nodes: Sequence[int]) -> Iterator[tuple[int, messages.Hello]]:
-        sent = {node: Message(RecordDict(), node, messages.HELLO, ttl=_HELLO_SECONDS) for node in nodes}
-        for node, reply in exchange(self._grid, sent, _HELLO_SECONDS, self._poll_seconds):
+        seconds = _HELLO_SECONDS_LATER if self._numbers else _HELLO_SECONDS
+        sent = {node: Message(RecordDict(), node, messages.HELLO, ttl=seconds) for node in nodes}
+        for node, reply in exchange(self._grid, sent, seconds, self._poll_seconds):
             try:
                 if not isinstance(reply, Message) or reply.has_error():
                     told = reply.error if isinstance(reply, Message) else reply
                     raise InvalidInput(str(told.reason))
                 yield node, messages.read_hello(reply.content)
             except (InvalidInput, MessageRefused) as error:
+                if self._numbers:
+                    self._silent_until[node] = time.monotonic() + _ASK_AGAIN_SECONDS
                 self._say(f"a node does not say who it is: {str(error)[-300:]}")
