@@ -64,3 +64,25 @@ def test_a_node_without_a_name_is_nobody(directory, grid, said):
     directory.refresh()
     assert directory.nodes() == {0: 11, 1: 12}
     assert "does not say who it is" in said[-1]
+
+
+def test_a_node_that_says_nothing_is_not_asked_in_every_round(directory, grid, said):
+    """Once a run goes on: each time it is asked, the others wait."""
+    grid.node_ids = [11, 12, 99]  # one that SAYS knows nothing of fails
+    for _ in range(5):
+        directory.refresh()
+    assert [words for words in said if "does not say who it is" in words][1:] == []
+    assert directory.nodes() == {0: 11, 1: 12}
+
+
+def test_a_bound_name_is_not_given_to_another_node(grid, said):
+    made = Directory(grid, 0.0, said.append)
+    made.wait_for(2, 1.0)
+    roster = made.roster()
+    made.enrol({one["name"]: one["num_samples"] for one in roster}, {one["name"]: one["node"] for one in roster})
+    grid.node_ids = [12, 13]  # 13 has the name of 11
+    assert made.is_connected().tolist() == [False, True]
+    assert any("belongs to the node that had it" in words for words in said)
+    grid.node_ids = [11, 12, 13]
+    assert made.is_connected().tolist() == [True, True]
+    assert made.nodes() == {0: 11, 1: 12}

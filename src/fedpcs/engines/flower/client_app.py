@@ -1,6 +1,6 @@
 """A Flower client app around our client: it answers tasks as in any other engine, and keeps its own books.
 
-Its two private numbers, and its records, never leave it. It tells its budgets once, in answer to what the server
+Its aversion and its records never leave it. It tells its budgets once, in answer to what the server
 announces; it refuses a task that names another budget than it agreed to; and it charges its own ledger before anything
 is released, whatever the server's says.
 """
