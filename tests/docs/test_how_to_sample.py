@@ -121,6 +121,7 @@ def test_precision_is_best_in_every_cell_and_errors_are_as_the_page_has_them(mon
     assert checked == 7
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn(monkeypatch, tmp_path) -> None:
     study, figure = load("rule_study", monkeypatch), load("rule_figure", monkeypatch)
     figure.make_figure(study.study(num_repetitions=2), 2).savefig(tmp_path / "rules.png")

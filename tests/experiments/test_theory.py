@@ -10,14 +10,22 @@ from fedpcs.experiments import theory_figures, theory_report
 from fedpcs.experiments.theory_quadratic import assess_quadratic
 from fedpcs.experiments.theory_run import assess_run
 
-CHANGES = ("rounds=8", "seeds=[0,1]", "data.num_clients=20", 'engine.kind="in-process"', "sampling.sampling_ratio=0.5")
+SEEDS = 2
+CHANGES = (
+    "rounds=6",
+    "data.num_clients=12",
+    'engine.kind="in-process"',
+    "sampling.sampling_ratio=0.5",
+    "game.reward=6.0",
+)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Returns the folder of a small run."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    done = fedpcs("run", "default", "--out", folder, *(word for one in CHANGES for word in ("--set", one)))
+    changes = (*CHANGES, f"seeds={list(range(SEEDS))}")
+    done = fedpcs("run", "default", "--out", folder, *(word for one in changes for word in ("--set", one)))
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -31,16 +39,17 @@ def assessed(finished):
 def test_a_run_made_again_is_the_same_and_its_account_adds_up(assessed):
     for one in assessed:
         assert one.is_same
-        assert one.num_seeds == 2
-        assert one.loss.size == 9
+        assert one.num_seeds == SEEDS
+        assert one.loss.size == 7
         assert sum(one.totals.values()) == pytest.approx(one.loss[-1] - one.loss[0], abs=1e-5)
         assert one.totals["descent"] < 0.0 < one.totals["noise"]
         assert abs(one.totals["rest"]) < 0.2 * -one.totals["descent"]
-        assert one.num_under >= 6
+        assert one.num_under >= 4
         assert (one.mean_curvature < one.top_curvature).all()
         assert 0.0 < one.kept < 1.0
 
 
+@pytest.mark.slow
 def test_the_command_prints_json_and_draws_figures(finished, tmp_path):
     shown = fedpcs("theory", finished, "--figures", tmp_path / "figures", "--json")
     assert shown.returncode == 0, shown.stderr
@@ -50,9 +59,10 @@ def test_the_command_prints_json_and_draws_figures(finished, tmp_path):
     assert told["samplers"][0]["largest"] in ("noise", "sampling", "overshoot")
 
 
+@pytest.mark.slow
 def test_without_noise_noise_takes_nothing(tmp_path):
     folder = tmp_path / "run"
-    quiet = (*CHANGES[:1], "seeds=[0]", *CHANGES[2:], 'privacy.mode="none"', 'sampling.samplers=["random"]')
+    quiet = (*CHANGES, "seeds=[0]", 'privacy.mode="none"', 'sampling.samplers=["random"]')
     quiet += ('game.behaviour="static"', "training.learning_rate=0.05", 'sampling.rule="hajek"')
     done = fedpcs("run", "default", "--out", folder, *(word for one in quiet for word in ("--set", one)))
     assert done.returncode == 0, done.stderr

@@ -46,7 +46,7 @@ def test_a_log_of_noisy_steps_tells_the_curvature():
     federation = federation_of(problem, num_rounds=rounds, step_size=η, noise_power=power, design="fixed-size")
     start = np.full(50, 0.1)
     covered = 0
-    for seed in range(40):
+    for seed in range(20):
         one = simulate(problem, federation, start, num_trajectories=2, seed=seed)
         gradient = np.sqrt(one.squared_gradient.value[:-1])
         noise = np.full(rounds, η * np.sqrt(power / 20))
@@ -60,7 +60,7 @@ def test_a_log_of_noisy_steps_tells_the_curvature():
         )
         covered += found.smoothness.low <= 1.0 <= found.smoothness.high
         assert found.pl.value == pytest.approx(1.0, rel=0.01)
-    assert covered >= 34
+    assert covered >= 17
 
 
 def test_bad_logs_are_refused():

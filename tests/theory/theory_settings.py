@@ -64,7 +64,7 @@ def quadratics():
 def logistics():
     chance, budget = by_budget()
     for heterogeneity in (0.0, 2.0):
-        problem = make_logistic(NUM_CLIENTS, 5, num_records=10, heterogeneity=heterogeneity)
+        problem = make_logistic(NUM_CLIENTS, 5, num_records=5, heterogeneity=heterogeneity)
         for steps in (1, 5):
             told = {"step_size": 1.0, "local_steps": steps, "noise_power": 10.0 / budget, "draw_probability": chance}
             name = f"logistic, spread {heterogeneity:g}, {steps} steps"

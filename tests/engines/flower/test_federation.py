@@ -374,7 +374,7 @@ class Liar(Wire):
         lambda honest: np.array([honest[0], 100_000, honest[2]]),
     ],
 )
-@pytest.mark.parametrize("reannounce", ["never", "on-drift"])
+@pytest.mark.parametrize("reannounce", [pytest.param("never", marks=pytest.mark.slow), "on-drift"])
 def test_budgets_nobody_could_answer_with_are_not_counted_and_the_run_goes_on(run_file, tmp_path, lie, reannounce):
     config = load_run_config(str(run_file), ["data.num_clients=3", f'federation.reannounce="{reannounce}"'])
     wire = Liar(client_app(run_file), tmp_path, lie)

@@ -163,6 +163,7 @@ class Silent(LocalGrid):
         return zip(self.push_messages(messages), messages, strict=True)
 
 
+@pytest.mark.slow
 def test_a_client_that_hangs_is_waited_for_as_long_as_start_was_told():
     """F2: an hour, unless `timeout` says otherwise. The round then goes on."""
     began = time.monotonic()
