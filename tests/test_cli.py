@@ -460,3 +460,19 @@ def test_a_plan_runs_nothing(tmp_path, monkeypatch, capsys):
     assert (plan["num_cells"], plan["num_done"]) == (2, 0)
     assert plan["estimated_seconds"] > 0.0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_that_another_error_hides_is_still_an_interrupt(monkeypatch, capsys):
+    """A second signal may strike while an archive is being written, whose closing then fails."""
+
+    def broken():
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise ValueError("Can't close the ZIP file") from None
+
+    monkeypatch.setattr("fedpcs.cli.app", broken)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert "interrupted" in capsys.readouterr().err

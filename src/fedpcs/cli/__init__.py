@@ -50,6 +50,15 @@ def main() -> None:
     except OSError as error:
         print(f"fedpcs: the system refused: {error}. Is the place there, and may it be written to?", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if isinstance(error, SystemExit) or not _is_interrupted(error):
+            raise
         print("fedpcs: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Say whether an interrupt is behind an error: a file that was being written may fail to close, and hide it."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

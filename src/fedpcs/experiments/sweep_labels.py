@@ -168,7 +168,7 @@ def place(
         outside = np.clip(frame[:2] - boxes[:, :2], 0.0, None).sum(axis=1)
         outside += np.clip(boxes[:, 2:] - frame[2:], 0.0, None).sum(axis=1)
         # Being read comes before being near: a covered letter weighs more than the outermost ring.
-        cost = rings + 1000.0 * outside + 1000.0 * _overlap(boxes, placed)
+        cost = rings + 1000.0 * outside + 1e6 * (outside > 0.0) + 1000.0 * _overlap(boxes, placed)
         cost += 10.0 * _overlap(boxes, solid) + 0.8 * _overlap(boxes, thin)
         best = int(np.argmin(cost))
         centres[k] = options[best]
