@@ -37,6 +37,7 @@ def stalest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     sys.modules.pop("stalest", None)
 
 
+@pytest.mark.slow
 def test_the_page_s_code_runs_from_top_to_bottom(stalest, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     stalest()

@@ -69,6 +69,7 @@ def shown(folder: Path) -> dict[str, list[list[float]]]:
     return found
 
 
+@pytest.mark.slow
 @needs_tensorboard
 def test_every_round_is_shown_as_the_log_has_it(tmp_path: Path) -> None:
     write(tmp_path, [line(0, 0.25), line(1, None), line(2, 0.75)])

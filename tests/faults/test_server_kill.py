@@ -35,6 +35,7 @@ def moments(seconds, number, seed):
     return [seconds * (part + rng.random()) / number for part in range(number)]
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_random_instants_resumes_to_the_same_bits(commands, whole, tmp_path):
     _, config, expected, seconds = whole
     for number, moment in enumerate(moments(seconds, 3, seed=15)):

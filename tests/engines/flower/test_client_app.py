@@ -80,6 +80,7 @@ def test_a_client_that_hangs_is_cut_off_when_its_message_has_run_out(member):
     assert 0.4 < time.monotonic() - began < 5.0
 
 
+@pytest.mark.slow
 def test_one_that_hangs_where_python_cannot_interrupt_ends_its_process():
     code = (
         "import ctypes\n"
