@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from _markdown import table
@@ -54,12 +55,12 @@ class Row:
 
 
 def trained(
-    dimension: int, smoothness: float, start: float, num_trajectories: int, **told: object
+    dimension: int, smoothness: float, start: float, num_trajectories: int, **told: Any
 ) -> tuple[Federation, Constants, Trajectories]:
     """Train clients that are all alike, as curved one way as any other; bound gradients by the largest met."""
     problem = make_quadratic(CLIENTS, dimension, condition=1.0, heterogeneity=0.0, smoothness=smoothness)
-    given = {"data_weight": EVEN, "draw_probability": EVEN, "cohort_size": COHORT, "num_rounds": ROUNDS}
-    federation = make_federation(**{**given, "noise_power": 1.0, **told})  # type: ignore[arg-type]
+    given: dict[str, Any] = {"data_weight": EVEN, "draw_probability": EVEN, "cohort_size": COHORT, "num_rounds": ROUNDS}
+    federation = make_federation(**{**given, "noise_power": 1.0, **told})
     begun = np.full(dimension, start)
     found = simulate(problem, federation, begun, num_trajectories=num_trajectories)
     largest = np.full(CLIENTS, found.largest_gradient.max())

@@ -102,6 +102,8 @@ def test_what_is_not_a_finished_run_is_refused(tmp_path):
         ((tmp_path / "nowhere",), "folder of a finished run"),
         ((), "either RUN or --quadratic"),
         ((tmp_path, "--quadratic"), "either RUN or --quadratic"),
+        ((tmp_path, "--rounds", 5), "are of --quadratic"),
+        (("--quadratic", "--figures", __file__), "cannot be made"),
     ):
         refused = fedpcs("theory", *arguments)
         assert refused.returncode == 2

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from fedpcs.cli.options import JsonOption, app
-from fedpcs.errors import InvalidInput
+from fedpcs.cli.options import JsonOption, app, make_folder
 
 
 @app.command()
@@ -36,7 +35,7 @@ def solve(
     if out is not None:
         equilibrium_file.check_writable(out)
     if figures is not None:
-        _make_folder(figures)
+        make_folder(figures)
     talk = Console(stderr=True)
     began = time.perf_counter()
     plan = None
@@ -105,10 +104,3 @@ def verify(
         solve_report.print_verification(checked, float(settings.tolerance), Console())
     if not checked.is_equilibrium:
         raise typer.Exit(3)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"--figures {folder}: cannot be made: {error.strerror}. Give another folder.") from None

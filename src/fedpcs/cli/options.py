@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from fedpcs.errors import InvalidInput
+
 app = typer.Typer(
     name="fedpcs",
     help="Privacy-aware client sampling in federated learning.",
@@ -21,3 +23,11 @@ DataDirOption = Annotated[
     Path | None,
     typer.Option(metavar="DIR", file_okay=False, help="Where data sets lie; FEDPCS_DATA or the cache if absent."),
 ]
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder that --figures names."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--figures {folder}: cannot be made: {error.strerror}. Give another folder.") from None

@@ -4,67 +4,91 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, app, make_folder
 from fedpcs.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Console
 
 
 @app.command()
 def theory(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.")] = None,
     quadratic: Annotated[bool, typer.Option("--quadratic", help="A quadratic with known constants instead.")] = False,
-    rounds: Annotated[int, typer.Option(min=2, max=10_000, help="Of the quadratic.")] = 300,
-    trajectories: Annotated[int, typer.Option(min=2, max=1_000_000, help="Of the quadratic.")] = 1000,
+    rounds: Annotated[int | None, typer.Option(min=2, max=10_000, help="Of the quadratic; 300 if absent.")] = None,
+    trajectories: Annotated[
+        int | None, typer.Option(min=2, max=1_000_000, help="Of the quadratic; 1,000 if absent.")
+    ] = None,
     figures: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw figures here.")] = None,
     data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hold a run under its bound, and say which of noise, sampling and step length to reduce first.
+    """Hold a run under its bound, and say what to reduce first: noise, sampling, overshoot or drift.
 
-    The run is made again, in memory, and every step is measured as it is taken.
+    The run is made again, in a temporary folder, and every step is measured as it is taken.
 
     Example: fedpcs theory fedpcs-runs/default --figures figures
 
     Every bound on a problem whose constants are known: fedpcs theory --quadratic
     """
+    if (run is None) != quadratic:
+        raise InvalidInput("give either RUN or --quadratic. Example: fedpcs theory fedpcs-runs/default")
+    if figures is not None:
+        make_folder(figures)
+    if run is None:
+        _of_quadratic(rounds or 300, trajectories or 1000, figures, as_json)
+        return
+    if rounds is not None or trajectories is not None:
+        raise InvalidInput("--rounds and --trajectories are of --quadratic; a run has its own. Leave them out.")
+    _of_run(run, data_dir, figures, as_json)
+
+
+def _of_quadratic(rounds: int, trajectories: int, figures: Path | None, as_json: bool) -> None:
     from rich.console import Console
 
     from fedpcs.experiments import theory_report
+    from fedpcs.experiments.theory_quadratic import assess_quadratic
 
-    if (run is None) != quadratic:
-        raise InvalidInput("give either RUN or --quadratic. Example: fedpcs theory fedpcs-runs/default")
     talk = Console(stderr=True)
+    with talk.status("Training a quadratic …"):
+        found = assess_quadratic(num_rounds=rounds, num_trajectories=trajectories)
     if figures is not None:
-        figures.mkdir(parents=True, exist_ok=True)
-    if run is None:
-        from fedpcs.experiments.theory_quadratic import assess_quadratic
+        from fedpcs.experiments.theory_figures import quadratic_figure
 
-        with talk.status("Training a quadratic …"):
-            known = assess_quadratic(num_rounds=rounds, num_trajectories=trajectories)
-        if figures is not None:
-            from fedpcs.experiments import figure_style, theory_figures
+        _save(figures / "quadratic.png", quadratic_figure(found), talk)
+    if as_json:
+        print(json.dumps(theory_report.quadratic_as_dict(found)))
+    else:
+        theory_report.print_quadratic(found, Console())
 
-            figure_style.save(theory_figures.quadratic_figure(known), figures / "quadratic.png")
-            talk.print(f"wrote {figures / 'quadratic.png'}")
-        if as_json:
-            print(json.dumps(theory_report.quadratic_as_dict(known)))
-        else:
-            theory_report.print_quadratic(known, Console())
-        return
+
+def _of_run(run: Path, data_dir: Path | None, figures: Path | None, as_json: bool) -> None:
+    from rich.console import Console
+
+    from fedpcs.experiments import theory_report
     from fedpcs.experiments.theory_run import assess_run
 
+    talk = Console(stderr=True)
     with talk.status("Making the run again, and measuring its steps …"):
         arms = assess_run(run, data_dir)
     if figures is not None:
-        from fedpcs.experiments import figure_style, theory_figures
+        from fedpcs.experiments.theory_figures import account_figure, progress_figure
 
-        for name, draw in (("progress", theory_figures.progress_figure), ("account", theory_figures.account_figure)):
-            figure_style.save(draw(arms), figures / f"{name}.png")
-            talk.print(f"wrote {figures / f'{name}.png'}")
+        _save(figures / "progress.png", progress_figure(arms), talk)
+        _save(figures / "account.png", account_figure(arms), talk)
     if as_json:
         print(json.dumps(theory_report.run_as_dict(arms)))
     else:
         theory_report.print_run(arms, Console())
+
+
+def _save(path: Path, figure: Figure, talk: Console) -> None:
+    from fedpcs.experiments import figure_style
+
+    figure_style.save(figure, path)
+    talk.print(f"wrote {path}")

@@ -28,7 +28,7 @@ from fedpcs.learning.layout import Values, flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound, with_momentum
 from fedpcs.theory.bound import Bound
-from fedpcs.theory.estimates import LEAST_ROUNDS, Estimates, from_log
+from fedpcs.theory.estimates import Estimates, from_log
 
 _MOST_RECORDS = 2000
 ADVICE = {
@@ -56,7 +56,7 @@ class ArmTheory:
         account: Where each round's change came from; (rounds,) each.
         top_curvature: (rounds,) largest eigenvalue of the Hessian.
         mean_curvature: (rounds,) mean of its eigenvalues.
-        estimates: Constants as the log of the first seed tells them; None with fewer than three rounds.
+        estimates: Constants as the log of the first seed tells them; None if it tells too little.
         kept: How much of what steps along the whole gradient would gain was gained: the rest went to clipping, local
             steps and weights.
         is_same: Whether the runs made again logged the same losses.
@@ -108,21 +108,27 @@ class ArmTheory:
 def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None) -> list[ArmTheory]:
     """Make a finished run again and hold every sampler of it against theory.
 
+    Args:
+        folder: The run's.
+        data_dir: Where data sets lie; where they lay for the run if absent.
+        watcher: Whom to tell how it goes.
+
     Raises:
         InvalidInput: The folder is not that of a finished run.
     """
     if not (folder / "config.toml").exists() or RunStore(folder).result is None:
         raise InvalidInput(f"{folder} must be the folder of a finished run. `fedpcs resume` finishes one.")
     store = RunStore(folder)
-    config = store.config()
+    config, before = store.config(), store.manifest.get("data_dir")
+    data_dir = data_dir or (None if before is None else Path(before))
     dataset = load_for(config, data_dir)
     found = []
     for sampler in config.sampling.samplers:
         watched, is_same = [], True
         for seed in config.seeds:
             lines, models = _made_again(config, sampler, seed, data_dir, folder / "games", watcher or Silent())
-            before = [line["loss"] for line in store.arm(sampler, seed).rounds()]
-            is_same = is_same and before == [line["loss"] for line in lines]
+            logged = [line["loss"] for line in store.arm(sampler, seed).rounds()]
+            is_same = is_same and logged == [line["loss"] for line in lines]
             watched.append(_watched(config, dataset, seed, lines, models))
         found.append(_mean(sampler, watched, _step_size(config, dataset), is_same))
     return found
@@ -205,16 +211,17 @@ def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray,
 
 
 def _from_log(rounds: WatchedRounds, step_size: float) -> Estimates | None:
-    if rounds.loss.size < LEAST_ROUNDS:
+    try:
+        return from_log(
+            loss=np.append(rounds.loss, rounds.loss[-1] + rounds.change[-1]),
+            signal=rounds.signal,
+            spread=rounds.spread,
+            noise=rounds.noise,
+            client_spread=rounds.client_spread,
+            step_size=step_size,
+        )
+    except InvalidInput:  # too few rounds, or none that moved the model
         return None
-    return from_log(
-        loss=np.append(rounds.loss, rounds.loss[-1] + rounds.change[-1]),
-        signal=rounds.signal,
-        spread=rounds.spread,
-        noise=rounds.noise,
-        client_spread=rounds.client_spread,
-        step_size=step_size,
-    )
 
 
 def _step_size(config: RunConfig, dataset: Dataset) -> FloatArray:

@@ -21,7 +21,7 @@ from fedpcs.theory.problems import Problem
 
 _CONFIDENCE = 0.95
 _POWER_STEPS = 50
-LEAST_ROUNDS = 3
+_LEAST_ROUNDS = 3
 _NUDGE = 1e-4
 
 
@@ -124,7 +124,7 @@ def from_log(
     """
     losses = _validate.vector("loss", loss)
     rounds = losses.size - 1
-    if rounds < LEAST_ROUNDS:
+    if rounds < _LEAST_ROUNDS:
         raise InvalidInput(f"loss must have at least 4 entries for three rounds, got {losses.size}. Train for longer.")
     told = {"signal": signal, "spread": spread, "noise": noise, "client_spread": client_spread}
     parts = {name: _validate.vector(name, value, length=rounds, low=0.0) ** 2 for name, value in told.items()}
