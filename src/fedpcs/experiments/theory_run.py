@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,8 @@ class ArmTheory:
         account: Where each round's change came from; (rounds,) each.
         top_curvature: (rounds,) largest eigenvalue of the Hessian.
         mean_curvature: (rounds,) mean of its eigenvalues.
-        estimates: Constants as the log of the first seed tells them; None if it tells too little.
+        estimates: Constants as the log of the first seed tells them; None if it tells too
+            little, or of clipped gradients.
         kept: How much of what steps along the whole gradient would gain was gained: the rest went to clipping, local
             steps and weights.
         is_same: Whether the runs made again logged the same losses.
@@ -130,7 +131,9 @@ def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | No
             logged = [line["loss"] for line in store.arm(sampler, seed).rounds()]
             is_same = is_same and logged == [line["loss"] for line in lines]
             watched.append(_watched(config, dataset, seed, lines, models))
-        found.append(_mean(sampler, watched, _step_size(config, dataset), is_same))
+        one = _mean(sampler, watched, _step_size(config, dataset), is_same)
+        # A log of clipped gradients tells nothing of the gradients themselves.
+        found.append(replace(one, estimates=None) if config.privacy.mode == "record" else one)
     return found
 
 
