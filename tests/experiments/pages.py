@@ -67,7 +67,7 @@ def contrast(one: str, other: str) -> float:
 
 
 class Reader(HTMLParser):
-    """Reads a page: tags must close in order; cells, attributes and text are collected."""
+    """Reads a page: tags must close in order; rows, cells by heading, attributes and text are collected."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -75,6 +75,8 @@ class Reader(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str, str]] = []
         self.rows: list[list[str]] = []
+        self.cells: dict[str, list[str]] = {}
+        self.heading = ""
         self.bold: list[str] = []
         self.headings: list[str] = []
         self.text = ""
@@ -91,6 +93,9 @@ class Reader(HTMLParser):
             self.rows.append([])
         if tag in ("td", "th"):
             self.rows[-1].append("")
+        if tag == "td":
+            self.heading = dict(attrs).get("data-heading") or ""
+            self.cells.setdefault(self.heading, []).append("")
         if tag == "h2":
             self.headings.append("")
 
@@ -104,6 +109,8 @@ class Reader(HTMLParser):
         self.text += data
         if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
+        if self.open and self.open[-1] == "td":
+            self.cells[self.heading][-1] += data
         if "td" in self.open and "strong" in self.open:
             self.bold.append(data)
         if "h2" in self.open:

@@ -11,13 +11,14 @@ import math
 import re
 import statistics
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from pages import Reader
+from pages import read as read_page
 from scipy import stats
 
 from fedpcs.experiments import run_figures
@@ -35,7 +36,6 @@ from fedpcs.experiments.run_report_promise import promise
 from fedpcs.experiments.run_report_tables import make_tables, rounded_up
 from fedpcs.experiments.run_store import RunStore
 
-VOID = {"meta", "img", "br", "hr", "link", "input"}
 ACCURACY = {"fedpcs": [0.80, 0.82, 0.84], "random": [0.79, 0.83, 0.81]}
 
 
@@ -174,44 +174,8 @@ def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_figures, "FIGURES", {})
 
 
-class Reader(HTMLParser):
-    """Reads a page as a browser would: tags must close in order, references and rows are collected."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.cells: dict[str, list[str]] = {}
-        self.heading = ""
-        self.text = ""
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "td":
-            self.heading = dict(attrs)["data-heading"] or ""
-            self.cells.setdefault(self.heading, []).append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" in self.open:
-            return
-        self.text += data
-        if self.open and self.open[-1] == "td":
-            self.cells[self.heading][-1] += data
-
-
 def read(made: MadeUp) -> Reader:
-    reader = Reader(write_report(made.store).read_text(encoding="utf-8"))
-    assert reader.open == []
-    return reader
+    return read_page(write_report(made.store).read_text(encoding="utf-8"))
 
 
 def cells(made: MadeUp) -> dict[str, dict[str, str]]:

@@ -3,20 +3,26 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import replace
 
 import pytest
 
-from fedpcs.errors import NotConverged
-from fedpcs.experiments import compare, sweep
+from fedpcs.errors import CorruptFile, FedpcsError, NotConverged
+from fedpcs.experiments import compare, reproduce, schedule_store, sweep
 from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.page_export import export_csv
+from fedpcs.experiments.run_config import as_toml, load_run_config
 from fedpcs.experiments.sweep import run_cells, solve_games
 from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_groups import against, best_of, group
+from fedpcs.experiments.sweep_page import comparison_page, comparison_table
 
 TINY = {
     "base": "default",
@@ -101,7 +107,7 @@ def test_every_cell_keeps_its_own_reason(tmp_path):
     assert (store.failure_of(first), store.failure_of(second)) == ("", "another")
 
 
-def test_games_are_solved_once_and_before_anything_is_run(tmp_path, monkeypatch):
+def test_games_are_solved_once(tmp_path):
     said = []
 
     class Watcher(sweep.Silent):
@@ -112,13 +118,38 @@ def test_games_are_solved_once_and_before_anything_is_run(tmp_path, monkeypatch)
     solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), Watcher())
     assert len(said) == 2  # budget-aware, budget-blind
 
-    def unsolved(*_):
-        raise NotConverged("no equilibrium", None)
 
-    monkeypatch.setattr("fedpcs.experiments.schedule_store.make_schedule", unsolved)
-    with pytest.raises(NotConverged):
-        run_cells(make_cells(make_sweep_config(values)), CellStore(tmp_path / "new"))
-    assert not (tmp_path / "new" / "cells").exists()
+def test_a_game_without_an_equilibrium_costs_only_those_who_play_it(tmp_path, monkeypatch):
+    solved = schedule_store.make_schedule
+
+    def unsolved(config, sampler):
+        if "budget" in sampler.reads:
+            raise NotConverged("no equilibrium", None)
+        return solved(config, sampler)
+
+    monkeypatch.setattr(schedule_store, "make_schedule", unsolved)
+    values = {**TINY, "seeds": [0], "set": {**TINY["set"], "privacy.mode": "paper"}}
+    by_budget, at_random = make_cells(make_sweep_config(values))
+    store = CellStore(tmp_path)
+    assert run_cells([by_budget, at_random], store) == {by_budget.key: "no equilibrium"}
+    assert store.failure_of(by_budget) == "no equilibrium"
+    assert store.is_done(at_random)
+
+
+def test_asked_to_stop_no_further_game_is_solved(tmp_path):
+    asked = threading.Event()
+
+    class Hasty(sweep.Silent):
+        said = 0
+
+        def say(self, words):
+            self.said += 1
+            asked.set()
+
+    values = {**TINY, "set": {**TINY["set"], "privacy.mode": "paper"}}
+    watcher = Hasty()
+    assert solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), watcher, asked) == {}
+    assert watcher.said == 1
 
 
 def test_the_estimate_is_of_the_order_of_what_it_takes(whole):
@@ -165,9 +196,81 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
     report = compare.write_sweep(tmp_path)
     text = report.read_text()
-    assert "fedpcs" in text
-    assert len(table_of(tmp_path)) == len(cells)
+    assert f"fedpcs run DIR/cells/{cells[0].folder_name}/config.toml" in text
+    assert [row["folder"] for row in table_of(tmp_path)] == [cell.folder_name for cell in cells]
+    assert load_run_config(str(store.run_of(cells[0]).folder / "config.toml")) == cells[0].config
     compare.print_sweep(report, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert [float(row["accuracy"]) for row in printed["cells"]] == accuracies(cells, store)
     assert os.fspath(report) == printed["report"]
+
+
+def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
+    cells, store = whole
+    other = {**TINY, "grid": {"training.learning_rate": [0.5, 1.0]}}
+    varied = make_cells(make_sweep_config(other))
+    done = [replace(store.read(cells[k % len(cells)]), cell=cell) for k, cell in enumerate(varied)]
+    export_csv(comparison_page("grid", done), tmp_path / "cells.csv")
+    assert {row["set.training.learning_rate"] for row in table_of(tmp_path)} == {"0.5", "1.0"}
+    compare.print_sweep(tmp_path / "report.html", as_json=False)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert "learning_rate" in lines[0]
+    assert [line[-1] for line in lines[1:5]] == ["2", "2", "2", "2"]
+
+
+def test_a_sweep_without_a_finished_cell_has_a_page_that_says_why(tmp_path, capsys):
+    sweep_of = make_sweep_config(TINY)
+    compare.remember_sweep(tmp_path, sweep_of, None, "fedpcs compare …")
+    CellStore(tmp_path).fail(make_cells(sweep_of)[0], "the model raised")
+    report = compare.write_sweep(tmp_path)
+    assert "the model raised" in report.read_text()
+    assert "No cell is done yet." in report.read_text()
+    compare.print_sweep(report, as_json=True)
+    assert json.loads(capsys.readouterr().out)["cells"] == []
+
+
+def test_an_exhibit_whose_cells_fail_is_written_and_ends_in_an_error(tmp_path, monkeypatch):
+    def failing(plan, store, data_dir):
+        return {cell.key: "no such device" for cell in plan.cells}
+
+    monkeypatch.setattr(reproduce, "carry_out", failing)
+    monkeypatch.setattr(reproduce, "plan_sweep", lambda cells, *_: compare.SweepPlan(tuple(cells), 0, {}, 1))
+    with pytest.raises(FedpcsError, match=r"cells could not be run, such as .*: no such device"):
+        reproduce.reproduce("useful-privacy", "fashion-mnist", "quick", tmp_path)
+    page = (tmp_path / "useful-privacy-fashion-mnist-quick" / "report.md").read_text()
+    assert "no such device" in page
+    assert "ValueError" not in page
+
+
+def test_a_page_is_made_again_wherever_the_run_file_went(whole, tmp_path, monkeypatch):
+    _, store = whole
+    file = tmp_path / "run.toml"
+    file.write_text(as_toml(load_run_config("default")))
+    monkeypatch.chdir(tmp_path)
+    compare.remember_sweep(tmp_path / "sweep", make_sweep_config({**TINY, "base": "run.toml"}), store.folder, "")
+    first = compare.write_sweep(tmp_path / "sweep").read_bytes()
+    file.unlink()
+    monkeypatch.chdir("/")
+    assert compare.write_sweep(tmp_path / "sweep").read_bytes() == first
+    assert len(table_of(tmp_path / "sweep")) == 4
+
+
+@pytest.mark.parametrize(("name", "text"), [("rounds.jsonl", ""), ("seconds.json", "{")])
+def test_a_damaged_cell_is_named(whole, tmp_path, name, text):
+    cells, store = whole
+    copy = CellStore(tmp_path)
+    shutil.copytree(store.run_of(cells[0]).folder, copy.run_of(cells[0]).folder)
+    assert copy.read(cells[0]).result == store.read(cells[0]).result
+    (path,) = copy.run_of(cells[0]).folder.rglob(name)
+    path.write_text(text)
+    with pytest.raises(CorruptFile, match=cells[0].key):
+        copy.read(cells[0])
+
+
+def test_a_row_over_other_seeds_says_so(whole):
+    cells, store = whole
+    done = [store.read(cell) for cell in cells if (cell.sampler, cell.seed) != ("fedpcs", 0)]
+    (found,) = group(done)
+    rows = comparison_table(found).rows
+    assert [("seeds" in row[1], row[0]) for row in rows] == [(False, "fedpcs"), (True, "random")]
+    assert rows[1][1].endswith("(seeds 0, 1)")

@@ -4,7 +4,7 @@ import pytest
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.compare import read_sweep
-from fedpcs.experiments.sweep_config import load_sweep_config, make_cells, make_sweep_config
+from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 
 
 def cells_of(**values):
@@ -51,7 +51,12 @@ def test_settings_of_samplers_that_are_not_the_cells_are_left_out():
         ({"seeds": []}, "seeds"),
         ({"samplers": ["random", "random"]}, "samplers must be distinct"),
         ({"grid": {"rounds": []}}, "grid.rounds must list at least one value"),
-        ({"grid": {"seeds": [[0], [1]]}}, "give samplers and seeds at the top"),
+        ({"grid": {"seeds": [[0], [1]]}}, "grid.seeds: give name, samplers and seeds at the top"),
+        ({"set": {"seeds": [7]}}, "set.seeds: give name, samplers and seeds at the top"),
+        ({"set": {"name": "other"}}, "set.name: give name"),
+        ({"variants": [{"label": "a", "set": {"sampling.samplers": ["delta"]}}]}, "variants.a.sampling.samplers: give"),
+        ({"variants": [{"label": "a", "samplers": []}]}, "samplers"),
+        ({"per_sampler": {"fedpcs": {"rounds": 3}}, "grid": {"rounds": [3, 4]}}, "per_sampler.fedpcs.rounds is on"),
         ({"gird": {}}, "unknown key 'gird'"),
         ({"per_sampler": {"nobody": {}}}, "per_sampler names 'nobody'"),
         ({"set": {"privacy.clip": 1.0}}, "unknown key 'privacy.clip'"),
@@ -74,7 +79,7 @@ def test_files_and_flags_say_the_same(tmp_path):
         '[grid]\n"data.partition" = ["iid", "shards"]\n'
     )
     flags = {"samplers": "random", "seeds": "3", "grid": ["data.partition=iid,shards"], "overrides": ["rounds=4"]}
-    assert [c.key for c in make_cells(load_sweep_config(path))] == [
+    assert [c.key for c in make_cells(read_sweep(str(path)))] == [
         c.key for c in make_cells(read_sweep("default", **flags))
     ]
     assert make_cells(read_sweep(str(path)))[0].config.rounds == 4

@@ -7,6 +7,8 @@ from command_line import fedpcs
 from rich.console import Console
 
 from fedpcs.experiments import theory_figures, theory_report
+from fedpcs.experiments.run import start_run
+from fedpcs.experiments.run_config import load_run_config
 from fedpcs.experiments.theory_quadratic import assess_quadratic
 from fedpcs.experiments.theory_run import assess_run
 
@@ -24,10 +26,8 @@ CHANGES = (
 def finished(tmp_path_factory):
     """Returns the folder of a small run."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    changes = (*CHANGES, f"seeds={list(range(SEEDS))}")
-    done = fedpcs("run", "default", "--out", folder, *(word for one in changes for word in ("--set", one)))
-    assert done.returncode == 0, done.stderr
-    return folder
+    config = load_run_config("default", [*CHANGES, f"seeds={list(range(SEEDS))}"])
+    return start_run(config, folder, draws_report=False).folder
 
 
 @pytest.fixture(scope="module")

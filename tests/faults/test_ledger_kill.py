@@ -87,7 +87,7 @@ def test_without_a_crash_the_total_is_what_was_released(workers, tmp_path, is_re
     assert totals(tmp_path) == released(tmp_path, is_replayable=is_replayable) == [Rho.of(RHO) * ROUNDS] * CLIENTS
 
 
-@pytest.mark.parametrize("is_replayable", [True, False])
+@pytest.mark.parametrize("is_replayable", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_kill_at_a_random_moment_loses_no_charge(workers, tmp_path, is_replayable):
     """P15: 100 random moments, half of them with seeded and half with fresh noise.
 

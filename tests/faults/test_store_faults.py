@@ -105,7 +105,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path, monkeypatch)
         start_run(tiny(), tmp_path / "new" / "run", None, Watcher())
 
 
-@pytest.mark.parametrize("most_bytes", [pytest.param(300, marks=pytest.mark.slow), 3000, 20_000])
+@pytest.mark.parametrize("most_bytes", [*(pytest.param(one, marks=pytest.mark.slow) for one in (300, 3000)), 20_000])
 def test_a_file_that_may_not_grow_any_more_ends_the_run_in_words(commands, tmp_path, whole, most_bytes):
     """By RLIMIT_FSIZE, in a process of its own: some file of the run fits, the next does not."""
     config = tmp_path / "config.toml"
@@ -350,7 +350,7 @@ def test_a_run_that_another_process_works_on_is_refused(unfinished, whole):
     assert outcome(unfinished) == outcome(whole)
 
 
-@pytest.mark.parametrize("verb", ["run", "resume"])
+@pytest.mark.parametrize("verb", [pytest.param("run", marks=pytest.mark.slow), "resume"])
 def test_of_two_processes_on_one_folder_one_works_and_one_refuses(commands, tmp_path, verb):
     config = tmp_path / "config.toml"
     config.write_text(as_toml(tiny(rounds=100)))

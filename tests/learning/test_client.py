@@ -205,6 +205,14 @@ def test_measures_are_sent_if_asked_for_and_as_they_were_before_training():
     assert set(answer(side, model, task(2, measures=("loss_energy",))).measures) == {"loss_energy"}
 
 
+def test_of_a_model_that_has_run_away_nothing_is_told():
+    """A measure that is no number would have the server refuse the update; noise can drive a model there."""
+    side = side_of(plan_of("none"), linear())
+    parameters = torch.full((side.layout.num_parameters,), float("nan"))
+    asked = task(2, measures=("loss", "loss_energy", "gradient_variance"))
+    assert dict(side.answer(asked, parameters, torch.empty_like(parameters)).measures) == {}
+
+
 def test_asking_for_measures_changes_no_update_beyond_rounding():
     plan, model = plan_of("none"), wide()
     side = side_of(plan, model)

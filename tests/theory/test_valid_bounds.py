@@ -17,8 +17,11 @@ from fedpcs.theory import (
 
 SETTINGS = {one.name: one for one in [*quadratics(), *logistics()]}
 ROUNDING = 1.0 + 1e-9
-# Local steps are what takes long to simulate.
-NAMES = [pytest.param(name, marks=pytest.mark.slow) if "5 steps" in name else name for name in SETTINGS]
+# What takes long to simulate.
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow) if "5 steps" in name or "logistic, spread 2" in name else name
+    for name in SETTINGS
+]
 
 
 @functools.cache

@@ -1,15 +1,63 @@
-"""Verbs that check: privacy, samplers, audit."""
+"""Verbs that check: doctor, privacy, samplers, audit."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedpcs.cli.options import JsonOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
 from fedpcs.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedpcs.experiments.doctor import Check
+
+
+@app.command()
+def doctor(
+    source: Annotated[
+        str | None,
+        typer.Argument(metavar="[CONFIG.toml|PRESET]", help="A run to look at before it is begun."),
+    ] = None,
+    overrides: SetOption = None,
+    data_dir: DataDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look whether this installation works; of a run, what it will meet: its time, clipping, noise and ε.
+
+    Exit code 0 if nothing is wrong, 1 if something is, 2 if the run could not be begun, 3 if its game has no certified
+    equilibrium.
+
+    Example: fedpcs doctor
+
+    Before a run: fedpcs doctor fashion-mnist-useful --data-dir data
+    """
+    from dataclasses import asdict
+
+    from rich.console import Console
+
+    from fedpcs.experiments import doctor, doctor_report
+
+    if source is None and overrides:
+        raise InvalidInput("--set changes a run; name one. Example: fedpcs doctor default --set rounds=5")
+    with Console(stderr=True).status("Looking …"):
+        checks = doctor.check_installation(data_dir) if source is None else _of_run(source, overrides, data_dir)
+    if as_json:
+        print(json.dumps([asdict(one) for one in checks]))
+    else:
+        doctor_report.print_checks(checks, Console())
+    if any(one.standing == "wrong" for one in checks):
+        raise typer.Exit(1)
+
+
+def _of_run(source: str, overrides: list[str] | None, data_dir: Path | None) -> list[Check]:
+    from fedpcs.experiments import doctor_run, own_code, run_config
+
+    config = run_config.load_run_config(source, overrides)
+    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    return doctor_run.check_run(config, data_dir)
 
 
 # A negative number is a value to refuse with a reason, not an unknown option.

@@ -24,6 +24,10 @@ DataDirOption = Annotated[
     typer.Option(metavar="DIR", file_okay=False, help="Where data sets lie; FEDPCS_DATA or the cache if absent."),
 ]
 
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5.")
+]
+
 
 def make_folder(folder: Path) -> None:
     """Make the folder that --figures names."""

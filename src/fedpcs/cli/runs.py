@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
 from fedpcs.experiments.presets import preset_names
 
 _PRESETS = ", ".join(preset_names())
@@ -24,10 +24,7 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to keep the run; a new folder.")] = None,
     data_dir: DataDirOption = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5."),
-    ] = None,
+    overrides: SetOption = None,
     engine: Annotated[
         str | None, typer.Option(metavar="KIND", help="Where clients run: workers, in-process or flower.")
     ] = None,

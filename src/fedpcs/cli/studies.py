@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
 from fedpcs.errors import InvalidInput
 
 Profile = Literal["quick", "paper"]
@@ -29,9 +29,7 @@ def compare(
     grid: Annotated[
         list[str] | None, typer.Option(metavar="KEY=A,B,…", help="Try every value, with those of other grids.")
     ] = None,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key everywhere.")
-    ] = None,
+    overrides: SetOption = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="The sweep's folder; goes on if it is there.")] = None,
     cells: Annotated[Path | None, typer.Option(metavar="DIR", help="Share finished cells with other sweeps.")] = None,
     data_dir: DataDirOption = None,
@@ -81,13 +79,14 @@ def reproduce(
 
     Example: fedpcs reproduce welfare
     """
-    from fedpcs.experiments import reproduce
     from fedpcs.experiments.exhibits.registry import EXHIBITS
 
     if name is None:
         listed = {key: one.words for key, one in EXHIBITS.items()}
         print(json.dumps(listed) if as_json else "\n".join(f"{key:18} {words}" for key, words in listed.items()))
         return
+    from fedpcs.experiments import reproduce
+
     found = reproduce.reproduce(name, dataset, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done)
     print(json.dumps({"report": str(found)}) if as_json else found)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from fedpcs._processes import end_with_parent
+from fedpcs._processes import end_with_parent, end_with_starter
 from fedpcs.errors import FedpcsError
 from fedpcs.experiments import own_code
 from fedpcs.experiments.files import write_json
@@ -31,6 +31,7 @@ def work(connection: Connection, folder: str, config: str, data_dir: str | None,
         games: Where solved games lie.
     """
     end_with_parent()
+    end_with_starter()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the sweep passes it on as SIGTERM
     torch.set_num_threads(1)
     try:

@@ -5,14 +5,13 @@ STORE/games/…   STORE/cells/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import write_whole
+from fedpcs.experiments.files import read_json, write_whole
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_config import Cell
 
@@ -95,6 +94,9 @@ class CellStore:
         result = arm.result
         if result is None or (result.get("sampler"), result.get("seed")) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. Delete the folder, and it is run again.")
+        rounds = tuple(arm.rounds())
+        if len(rounds) < result["rounds"]:
+            heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
+            raise CorruptFile(f"{run.folder}: {heard}. Delete the folder, and it is run again.")
         took = run.folder / "seconds.json"
-        seconds = json.loads(took.read_text()) if took.is_file() else None
-        return Done(cell, result, tuple(arm.rounds()), run.manifest, seconds)
+        return Done(cell, result, rounds, run.manifest, read_json(took) if took.is_file() else None)

@@ -18,7 +18,7 @@ from fedpcs._threads import num_cores
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import own_code
 from fedpcs.experiments.cell_store import CellStore
-from fedpcs.experiments.files import disk_errors, read_json, write_json
+from fedpcs.experiments.files import disk_errors, read_object, write_json
 from fedpcs.experiments.page_export import export_csv
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.presets import preset_names
@@ -32,6 +32,8 @@ from fedpcs.experiments.sweep_progress import SweepDisplay, plan_words
 
 # Keys that only the file of a sweep has; a file without any of them is a run, to be varied by flags.
 _OF_A_SWEEP = ("base", "samplers", "set", "grid", "per_sampler", "variants")
+
+_SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,9 @@ def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, 
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     kept = None if cells_folder is None else str(cells_folder.resolve())
-    write_json(folder / "sweep.json", {"sweep": sweep.model_dump(mode="json"), "cells": kept, "command": command})
+    base = read_tables(sweep.base)  # a page is made of what was run, whatever becomes of the file
+    written = {"sweep": sweep.model_dump(mode="json"), "base": base, "cells": kept, "command": command}
+    write_json(folder / "sweep.json", written)
 
 
 def is_sweep(folder: Path) -> bool:
@@ -145,36 +149,48 @@ def write_sweep(folder: Path) -> Path:
     Raises:
         CorruptFile: A file of the sweep or of a cell is damaged.
     """
-    kept: dict[str, Any] = read_json(folder / "sweep.json")
+    kept = read_object(folder / "sweep.json", "sweep", "cells", "command")
     sweep = make_sweep_config(kept["sweep"], str(folder / "sweep.json"))
     store = CellStore(folder if kept["cells"] is None else Path(kept["cells"]))
-    cells = make_cells(sweep)
+    cells = make_cells(sweep, kept.get("base"))
     done = [store.read(cell) for cell in cells if store.is_done(cell)]
     missing = [cell for cell in cells if not store.is_done(cell)]
     failures = {cell.key: reason for cell in missing if (reason := store.failure_of(cell))}
     page = comparison_page(sweep.name, done, failures, missing=missing, command=kept["command"])
-    export_csv(page, folder / "cells.csv")
+    table = folder / "cells.csv"
+    if page.records:
+        export_csv(page, table)
+    else:
+        table.unlink(missing_ok=True)
     return write_page(page, folder)
 
 
 def print_sweep(report: Path, *, as_json: bool) -> None:
     """Print what a sweep came to: its tables, or one JSON object."""
-    with (report.parent / "cells.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = _rows(report.parent / "cells.csv")
     if as_json:
         print(json.dumps({"report": str(report), "cells": rows}))
         return
+    of_grid = {name: name.rpartition(".")[2] for name in (rows[0] if rows else {}) if name.startswith("set.")}
+    of_grid |= {name: name for name in ("data", "mode", "clip_norm") if len({row[name] for row in rows}) > 1}
+    columns = {**_SHOWN, **of_grid, "sampler": "sampler"}
     groups: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
-        place = tuple(row[name] for name in ("variant", "partition", "sampling_ratio", "rule", "behaviour", "sampler"))
-        groups.setdefault(place, []).append(float(row["accuracy"]))
+        groups.setdefault(tuple(row[name] for name in columns), []).append(float(row["accuracy"]))
     table = Table(box=None, padding=(0, 1, 0, 0))
-    for name in ("variant", "split", "τ", "rule", "clients", "sampler", "accuracy", "seeds"):
+    for name in (*columns.values(), "accuracy", "seeds"):
         table.add_column(name, no_wrap=True)
     for place, accuracy in groups.items():
         table.add_row(*place, mean_and_spread(accuracy), str(len(accuracy)))
     print_whole(table)
     print(report)
+
+
+def _rows(table: Path) -> list[dict[str, str]]:
+    if not table.exists():  # no cell is done
+        return []
+    with table.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def raise_if_failed(failures: dict[str, str], cells: Sequence[Cell]) -> None:

@@ -26,9 +26,9 @@ def as_markdown(page: Page, *, figures: str = "figures", level: int = 2) -> str:
     deeper = "#" * (level + 1)
     blocks = [f"{'#' * level} {_line(page.title)}", f"**{_line(page.headline)}**", _block(page.facts)]
     blocks += [f"> **Note:** {_line(words)}" for words in page.warnings]
-    blocks += _section(f"{deeper} Smaller here than in the paper", _list(page.shrunk))
+    blocks += _section(f"{deeper} {_line(page.shrunk_heading)}", _list(page.shrunk))
     findings = [f"**{one.verdict}**: {_line(one.claim)} *Found:* {_line(one.found)}" for one in page.findings]
-    blocks += _section(f"{deeper} What the paper says, and what was found", _items(findings))
+    blocks += _section(f"{deeper} {_line(page.claims_heading)}", _items(findings))
     for table in page.tables:
         blocks += [f"{deeper} {_line(table.title)}", _table(table), _meanings(table), _block(table.note)]
     links = [

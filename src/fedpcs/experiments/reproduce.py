@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 from fedpcs.experiments.cell_store import CellStore, Done
-from fedpcs.experiments.compare import carry_out, plan_sweep
+from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_failed
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
 from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.registry import Wanted, exhibit
@@ -48,13 +48,20 @@ def reproduce(
 
     Returns:
         The page.
+
+    Raises:
+        FedpcsError: Cells could not be run; the page is there all the same.
     """
     found = exhibit(name)
     began = time.monotonic()
-    missing: list[Cell] = []
-    run = _runner(CellStore(root), data_dir, num_jobs, only_done, missing)
+    missing: dict[str, Cell] = {}
+    failures: dict[str, str] = {}
+    run = _runner(CellStore(root), data_dir, num_jobs, only_done, missing, failures)
     page = found.make(Wanted(dataset, profile, data_dir, run))
-    return write_exhibit(_told(page, missing, time.monotonic() - began), root / folder_name(name, dataset, profile))
+    told = _told(page, missing, failures, None if only_done else time.monotonic() - began)
+    report = write_exhibit(told, root / folder_name(name, dataset, profile))
+    raise_if_failed(failures, list(missing.values()))
+    return report
 
 
 def folder_name(name: str, dataset: str, profile: Profile) -> str:
@@ -74,23 +81,30 @@ def write_exhibit(page: Page, folder: Path) -> Path:
     return report
 
 
-def _runner(store: CellStore, data_dir: Path | None, num_jobs: int | None, only_done: bool, missing: list[Cell]) -> Run:
-    """Return what runs an exhibit's cells; those that could not be run are added to `missing`."""
+def _runner(
+    store: CellStore,
+    data_dir: Path | None,
+    num_jobs: int | None,
+    only_done: bool,
+    missing: dict[str, Cell],
+    failures: dict[str, str],
+) -> Run:
+    """Return what runs an exhibit's cells; those that are not done go into `missing`, the reasons into `failures`."""
 
     def run(cells: Sequence[Cell]) -> list[Done]:
         if not only_done and not all(store.is_done(cell) for cell in cells):
-            carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir)
-        missing.extend(cell for cell in cells if not store.is_done(cell))
+            failures.update(carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir))
+        missing.update({cell.key: cell for cell in cells if not store.is_done(cell)})
         return [store.read(cell) for cell in cells if store.is_done(cell)]
 
     return run
 
 
-def _told(page: Page, missing: Sequence[Cell], seconds: float) -> Page:
-    """Return the page with what is missing, and how long it took to make."""
-    lost = {cell.key: cell for cell in missing}
-    words = [f"{len(lost)} cells are missing, such as {next(iter(lost.values())).words}."] if lost else []
+def _told(page: Page, missing: Mapping[str, Cell], failures: Mapping[str, str], seconds: float | None) -> Page:
+    """Return the page with what is missing and why, and how long it took to make, if anything was run."""
+    words = [f"{len(missing)} cells are missing, such as {next(iter(missing.values())).words}."] if missing else []
+    words += [f"{missing[key].words}: {reason}" for key, reason in list(failures.items())[:10]]
     versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
     made = {**versions, "python": platform.python_version(), "machine": platform.machine()}
-    took = {**made, **page.provenance, "this command took": duration(seconds)}
-    return replace(page, warnings=(*page.warnings, *words), provenance=took)
+    took = {} if seconds is None else {"this command took": duration(seconds)}
+    return replace(page, warnings=(*page.warnings, *words), provenance={**made, **page.provenance, **took})

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import NotConverged
@@ -128,11 +129,21 @@ def _played(config: RunConfig, found: Equilibrium) -> FloatArray:
     if config.game.behaviour == "static":
         return np.broadcast_to(first, equilibrium_budget.shape)
     if config.game.behaviour == "raised":
-        mean = equilibrium_budget.mean(axis=1, keepdims=True)
-        return np.asarray(np.clip(first * mean / first.mean(), low, high))
+        return np.array([_scaled_to(first, float(mean), low, high) for mean in equilibrium_budget.mean(axis=1)])
     if config.game.behaviour == "selfish":
         return np.full(equilibrium_budget.shape, low)
     return equilibrium_budget
+
+
+def _scaled_to(budget: FloatArray, mean: float, low: float, high: float) -> FloatArray:
+    """Return budgets times the factor at which their mean, cut off at the bounds, is `mean`."""
+
+    def excess(factor: float) -> float:
+        return float(np.clip(factor * budget, low, high).mean()) - mean
+
+    least, most = low / float(budget.max()), high / float(budget.min())
+    factor = least if excess(least) >= 0.0 else most if excess(most) <= 0.0 else brentq(excess, least, most)
+    return np.asarray(np.clip(factor * budget, low, high))
 
 
 def replanned(

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 from fedpcs._threads import num_cores
-from fedpcs.errors import Interrupted
+from fedpcs.errors import Interrupted, NotConverged
 from fedpcs.experiments.arm_plan import sampler_of
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.schedule import is_played, selection_of
@@ -77,20 +78,19 @@ def run_cells(
         Why cells could not be run, by their key.
 
     Raises:
-        NotConverged: A game has no certified equilibrium; no cell has begun.
         Interrupted: Somebody asked to stop; what was done is kept.
     """
     watcher = watcher or Silent()
     # One cell may stand at several places of a table; it is run once.
     wanted = list({cell.key: cell for cell in cells}.values())
     done = [cell for cell in wanted if store.is_done(cell)]
-    waiting = [cell for cell in wanted if not store.is_done(cell)]
+    missing = [cell for cell in wanted if not store.is_done(cell)]
     with stop_signal() as stopping:
-        solve_games(waiting, store, watcher)
+        failures = solve_games(missing, store, watcher, stopping)
+        waiting = [cell for cell in missing if cell.key not in failures]
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["fedpcs.experiments.cell_process"])
         jobs: list[_Job] = []
-        failures: dict[str, str] = {}
         while (waiting and not stopping.is_set()) or jobs:
             while waiting and not stopping.is_set() and len(jobs) < (num_jobs or num_cores()):
                 jobs.append(_start(context, waiting.pop(0), store, data_dir))
@@ -103,27 +103,46 @@ def run_cells(
                 code, reason = _answer(job)
                 if code == 0:
                     done.append(job.cell)
-                elif code != 130:
+                elif code != 130 and not stopping.is_set():
                     failures[job.cell.key] = reason
-                    store.fail(job.cell, reason)
-                    watcher.say(f"{job.cell.words}: {reason}")
+                    _fail(job.cell, reason, store, watcher)
         if stopping.is_set():
             raise Interrupted(f"{store.folder}: stopped; {len(done)} of {len(wanted)} cells are done. Go on later.")
     watcher.moved(done, [])
     return failures
 
 
-def solve_games(cells: Sequence[Cell], store: CellStore, watcher: SweepWatcher) -> None:
-    """Solve the games that cells will need, each once, before any of them begins."""
-    games: dict[str, Cell] = {}
+def solve_games(
+    cells: Sequence[Cell], store: CellStore, watcher: SweepWatcher, stopping: Event | None = None
+) -> dict[str, str]:
+    """Solve the games that cells will need, each once, before any of them begins.
+
+    Returns:
+        Why cells cannot be run whose game has no certified equilibrium, by their key.
+    """
+    games: dict[str, list[Cell]] = {}
     for cell in cells:
-        games.setdefault(schedule_key(cell.config, sampler_of(cell.config, cell.sampler)), cell)
-    for cell in games.values():
-        sampler = sampler_of(cell.config, cell.sampler)
-        if is_played(cell.config, sampler) and not schedule_path(store.games, cell.config, sampler).exists():
-            words = f"{selection_of(cell.config, sampler)} sampling, {cell.config.game.behaviour} clients"
+        games.setdefault(schedule_key(cell.config, sampler_of(cell.config, cell.sampler)), []).append(cell)
+    failures: dict[str, str] = {}
+    for players in games.values():
+        config, sampler = players[0].config, sampler_of(players[0].config, players[0].sampler)
+        if stopping is not None and stopping.is_set():
+            break
+        if is_played(config, sampler) and not schedule_path(store.games, config, sampler).exists():
+            words = f"{selection_of(config, sampler)} sampling, {config.game.behaviour} clients"
             watcher.say(f"solving the game of {words} …")
-            remembered_schedule(store.games, cell.config, sampler)
+            try:
+                remembered_schedule(store.games, config, sampler)
+            except NotConverged as error:
+                for cell in players:
+                    failures[cell.key] = str(error)
+                    _fail(cell, str(error), store, watcher)
+    return failures
+
+
+def _fail(cell: Cell, reason: str, store: CellStore, watcher: SweepWatcher) -> None:
+    store.fail(cell, reason)
+    watcher.say(f"{cell.words}: {reason}")
 
 
 def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) -> _Job:

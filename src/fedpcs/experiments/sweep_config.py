@@ -24,10 +24,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -52,7 +50,7 @@ class Variant(BaseModel):
     model_config = _STRICT
     label: str = Field(min_length=1, max_length=60)
     set: dict[str, Any] = {}
-    samplers: list[str] | None = None
+    samplers: list[str] | None = Field(None, min_length=1)
 
 
 class SweepConfig(BaseModel):
@@ -75,15 +73,20 @@ class SweepConfig(BaseModel):
                 raise ValueError(f"{words} must be distinct, got {values}")
         if empty := [key for key, values in self.grid.items() if not values]:
             raise ValueError(f"grid.{empty[0]} must list at least one value, got []")
-        if fixed := [key for key in self.grid if key in _CHOSEN_ELSEWHERE]:
-            raise ValueError(f"grid.{fixed[0]}: give samplers and seeds at the top of the file")
+        tables = {"set": self.set, "grid": self.grid, **{f"per_sampler.{k}": v for k, v in self.per_sampler.items()}}
+        for words, changed in {**tables, **{f"variants.{one.label}": one.set for one in self.variants}}.items():
+            if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
+                raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top of the file")
+        for name, changed in self.per_sampler.items():
+            if twice := [key for key in changed if key in self.grid]:
+                raise ValueError(f"per_sampler.{name}.{twice[0]} is on the grid too: keep one of them")
         labels = [one.label for one in self.variants]
         if len(set_of(labels)) < len(labels):
             raise ValueError(f"variants must have distinct labels, got {labels}")
         return self
 
 
-_CHOSEN_ELSEWHERE = ("seeds", "sampling.samplers")
+_CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
 
 
 @dataclass(frozen=True)
@@ -136,21 +139,6 @@ def set_of(values: Sequence[Any]) -> set[str]:
     return {json.dumps(value, sort_keys=True) for value in values}
 
 
-def load_sweep_config(path: Path) -> SweepConfig:
-    """Read a sweep's TOML file.
-
-    Raises:
-        InvalidInput: No such file, not TOML, an unknown key, or a value that is not allowed.
-    """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: cannot be read: {error}. Give the file of a sweep.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path}: cannot be read as TOML: {error}.") from None
-    return make_sweep_config(values, str(path))
-
-
 def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepConfig:
     """Return a checked sweep from nested mappings.
 
@@ -167,8 +155,12 @@ def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepC
         raise InvalidInput(f"{where}: {first_problem(error, SweepConfig)}") from None
 
 
-def make_cells(sweep: SweepConfig) -> list[Cell]:
+def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None) -> list[Cell]:
     """Return a sweep's cells, seeds innermost.
+
+    Args:
+        sweep: What is compared.
+        base: The tables of the run that is varied; None: read from where `sweep.base` says.
 
     Raises:
         InvalidInput: A key or value does not exist in a run, or two cells are the same.
@@ -178,8 +170,7 @@ def make_cells(sweep: SweepConfig) -> list[Cell]:
         >>> [cell.words for cell in make_cells(sweep)][:2]
         ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
     """
-    tables = read_tables(sweep.base)
-    cells = list(_cells(sweep, tables))
+    cells = list(_cells(sweep, read_tables(sweep.base) if base is None else base))
     seen: dict[str, Cell] = {}
     for cell in cells:
         if cell.key in seen:

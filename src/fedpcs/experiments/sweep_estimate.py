@@ -52,7 +52,7 @@ def estimate(cells: Sequence[Cell], data_dir: Path | None) -> dict[str, float]:
             if data_key not in datasets:
                 datasets[data_key] = load_for(cell.config, data_dir)
             paces[pace_key] = measure(cell.config, datasets[data_key])
-        found[cell.key] = seconds_of(cell, paces[pace_key])
+        found[cell.key] = seconds_of(cell.config, cell.sampler, paces[pace_key])
     return found
 
 
@@ -76,12 +76,11 @@ def measure(config: RunConfig, dataset: Dataset) -> Pace:
     return Pace(*taken[-1])
 
 
-def seconds_of(cell: Cell, pace: Pace) -> float:
-    """Return what a cell takes at a pace: whoever is drawn trains; some samplers have everybody train, to ask."""
-    config = cell.config
+def seconds_of(config: RunConfig, sampler: str, pace: Pace) -> float:
+    """Return what one seed takes at a pace: whoever is drawn trains; some samplers have everybody train, to ask."""
     num_clients = config.data.num_clients
     per_round = float(cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients))
-    if "update_norm" in sampler_of(config, cell.sampler).reads:
+    if "update_norm" in sampler_of(config, sampler).reads:
         per_round += num_clients
     scored = -(-config.rounds // config.evaluate_every)
     return _START_SECONDS + config.rounds * per_round * pace.train_seconds + scored * pace.score_seconds

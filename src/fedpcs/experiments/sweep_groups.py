@@ -84,7 +84,12 @@ class Group:
 
 
 _DOUBT = 0.05
-_SHORT = {"sampling.sampling_ratio": "τ", "data.partition": "split", "sampling.rule": "rule", "game.behaviour": ""}
+_SHORT = {
+    "sampling.sampling_ratio": "τ",
+    "data.partition": "split",
+    "sampling.rule": "rule",
+    "game.behaviour": "clients",
+}
 
 
 def group(done: Sequence[Done]) -> list[Group]:

@@ -21,15 +21,33 @@ from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, gro
 from fedpcs.experiments.sweep_points import Bar, Curve
 
 REFERENCE = "fedpcs"
+# What manifests must agree on for cells to be compared like with like.
+_ALIKE = {
+    "code": "versions of fedpcs's code",
+    "own_code": "versions of your own code",
+    **{name: f"versions of {name}" for name in ("torch", "numpy", "scipy", "numba")},
+    "data": "data sets",
+}
+# Settings that every record has a column for; others get one, `set.KEY`, where they are on the grid.
+_COLUMNS = (
+    "data.name",
+    "data.partition",
+    "sampling.sampling_ratio",
+    "sampling.rule",
+    "game.behaviour",
+    "privacy.mode",
+    "privacy.clip_norm",
+)
 _SPACE = "\N{NO-BREAK SPACE}"
 _MEANINGS = {
     "accuracy": "after the last round, on the test records, or on validation records where some are held out; mean ± "
-    "standard deviation over seeds; bold only where the paired 95 % intervals put it above every other sampler",
+    "standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence, wider "
+    "than the one shown, put it above every other sampler",
     "fedpcs minus it": "mean paired difference of accuracy in points, same seeds, with its 95 % t-interval",
     "ε": "spent by the least, the median and the greatest client among those ever drawn, mean over seeds, the greatest "
     "over all; rounded up",
     "rewards": "owed to clients in all, mean over seeds",
-    "exploitability": "what a client gains at most by leaving the equilibrium, over mean utility; the largest game",
+    "exploitability": "mean gain of a client that alone leaves the equilibrium, over mean utility; the largest game",
     "reads in clear": "what the sampler learns about clients beyond what the noise protects",
 }
 
@@ -62,11 +80,19 @@ def comparison_page(
         drawings=tuple(drawing for one in groups for drawing in curve_drawings(one)),
         privacy=privacy_words(done),
         settings=settings_of(done),
-        commands=((command, "runs what is missing and writes this page again; done cells are reused"),)
-        if command
-        else (),
+        commands=_commands(command, done),
         provenance=provenance(done),
         records=tuple(record_of(one) for one in done),
+    )
+
+
+def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]:
+    """Return what runs the sweep again, and what runs one of its cells, with what each does."""
+    whole = "runs what is missing and writes this page again; done cells are reused"
+    alone = "runs one cell alone, here the first; DIR holds the folder of cells, whose names are in the CSV file"
+    return (
+        *(((command, whole),) if command else ()),
+        *((f"fedpcs run DIR/cells/{one.cell.folder_name}/config.toml", alone) for one in done[:1]),
     )
 
 
@@ -104,12 +130,12 @@ def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
 
 
 def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
-    gains = [one.result["game"]["exploitability"] for one in series.done]
-    played = [value for value in gains if value is not None]
+    rational = [one for one in series.done if one.cell.config.game.behaviour == "rational"]
+    played = [gain for one in rational if (gain := one.result["game"]["exploitability"]) is not None]
     is_private = series.done[0].cell.config.privacy.mode != "none"
     return (
         series.sampler,
-        spread_words(*summary(series)),
+        accuracy_words(series, reference),
         "–" if reference is None or reference.sampler == series.sampler else _against(reference, series),
         _epsilon(series) if is_private else "no noise",
         style.amount(series.mean("paid")),
@@ -122,6 +148,14 @@ def _against(reference: Series, series: Series) -> str:
     if not set(reference.seeds) & set(series.seeds):
         return "no seed in common"
     return difference_words(against(reference, series))
+
+
+def accuracy_words(series: Series, reference: Series | None) -> str:
+    """Return a series' accuracy with its spread, and its seeds where they are not those it is compared over."""
+    words = spread_words(*summary(series))
+    if reference is None or series.seeds == reference.seeds:
+        return words
+    return f"{words} (seeds {', '.join(map(str, series.seeds))})"
 
 
 def difference_words(found: PairedDifference) -> str:
@@ -227,7 +261,7 @@ def _count(number: int, what: str) -> str:
 def mixed(done: Sequence[Done]) -> tuple[str, ...]:
     """Return warnings where cells were not all made in the same way."""
     found = []
-    for key, words in (("code", "versions of fedpcs's code"), ("torch", "versions of torch"), ("data", "data sets")):
+    for key, words in _ALIKE.items():
         kinds = [one.manifest.get(key) for one in done]
         names = [one.cell.config.data.name for one in done]
         if not is_alike(kinds) and (key != "data" or is_alike(names)):
@@ -293,6 +327,7 @@ def record_of(one: Done) -> dict[str, Any]:
     config, result = one.cell.config, one.result
     return {
         "cell": one.cell.key,
+        "folder": one.cell.folder_name,
         "variant": one.cell.variant,
         "data": config.data.name,
         "partition": config.data.partition,
@@ -302,6 +337,7 @@ def record_of(one: Done) -> dict[str, Any]:
         "behaviour": config.game.behaviour,
         "mode": config.privacy.mode,
         "clip_norm": float(config.privacy.clip_norm),
+        **{f"set.{key}": str(value) for key, value in one.cell.point.items() if key not in _COLUMNS},
         "seed": one.cell.seed,
         "rounds": result["rounds"],
         "accuracy": result["accuracy"],

@@ -33,7 +33,7 @@ from fedpcs.theory.estimates import Estimates, from_log
 _MOST_RECORDS = 2000
 ADVICE = {
     "noise": "Reduce it first: raise budgets (higher rewards, or fewer rounds to spend them in), give clients more "
-    "records, shrink the model, or weigh by precision.",
+    "records, shrink the model, or weigh by precision (sampling.rule) where that is not done yet.",
     "sampling": "Clients differ; draw more of them (sampling.sampling_ratio), draw them more evenly, or weigh by hajek "
     "or precision.",
     "overshoot": "Steps are too long; lower training.learning_rate, training.server_rate or training.server_momentum.",

@@ -27,3 +27,14 @@ def move(moved: Values, values: Values, direction: FloatArray, rate: float) -> N
     """Write values − rate·direction to `moved`, in float64 until it is rounded."""
     for index in range(moved.size):
         moved[index] = values[index] - rate * direction[index]
+
+
+@njit(cache=True, nogil=True)
+def add_to_spread(mean: FloatArray, values: Values, count: int) -> float:
+    """Move a running mean by the `count`-th array of values, in place; return what the sum of squares grows by."""
+    grown = 0.0
+    for index in range(mean.size):
+        away = values[index] - mean[index]
+        mean[index] += away / count
+        grown += away * (values[index] - mean[index])
+    return grown

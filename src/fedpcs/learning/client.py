@@ -6,6 +6,7 @@ but what `answer` returns, which the server has charged to the client's budget b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -116,7 +117,8 @@ class ClientSide:
             len(records[1]),
             self.layout,
             out.numpy(),
-            measures,
+            # Of a model that has run away there is nothing to tell.
+            {name: value for name, value in measures.items() if math.isfinite(value)},
         )
 
     def ask(self, question: Question, task: Task, parameters: Tensor) -> float:

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fedpcs._validate import FloatArray
 from fedpcs.learning import chain
+from fedpcs.learning._kernels import add_to_spread
 from fedpcs.privacy.private_training import disjoint_batches
 
 
@@ -77,17 +79,14 @@ class _Spread:
     """Running mean and spread of gradients (Welford), over the batches of one local training."""
 
     def __init__(self) -> None:
-        self._count, self._mean, self._squares = 0, torch.zeros(0), 0.0
+        self._count, self._squares = 0, 0.0
+        self._means: list[FloatArray] = []
 
     def add(self, gradients: tuple[Tensor, ...]) -> None:
-        flat = torch.cat([gradient.reshape(-1) for gradient in gradients]).double()
+        flat = [gradient.reshape(-1).cpu().numpy() for gradient in gradients]
+        self._means = self._means or [np.zeros(part.size) for part in flat]
         self._count += 1
-        if self._count == 1:
-            self._mean = flat
-            return
-        away = flat - self._mean
-        self._mean = self._mean + away / self._count
-        self._squares += float(away @ (flat - self._mean))
+        self._squares += sum(map(add_to_spread, self._means, flat, [self._count] * len(flat)))
 
     def variance(self) -> float | None:
         return self._squares / (self._count - 1) if self._count > 1 else None

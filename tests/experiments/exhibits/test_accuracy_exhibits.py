@@ -197,10 +197,37 @@ def test_unknown_names_are_refused_with_the_known_ones():
 
 
 def test_cells_of_different_code_or_data_are_said_to_be():
-    done = whole_table(0.1)
+    done = [one for one in whole_table(0.1) if one.cell.variant == TUNED]
     assert accuracy_table.page_of("fashion-mnist", "quick", done).warnings == ()
     older = replace(done[0], manifest={**done[0].manifest, "code": "e" * 64})
     (warning,) = accuracy_table.page_of("fashion-mnist", "quick", [older, *done[1:]]).warnings
     assert "different versions of fedpcs's code" in warning
     forced = replace(done[0], manifest={**done[0].manifest, "forced": [{"at": "noon"}]})
     assert "by force" in str(accuracy_table.page_of("fashion-mnist", "quick", [forced, *done[1:]]).warnings)
+
+
+def test_a_calibration_that_missed_is_said_to_have():
+    done = whole_table(0.1)
+    warnings = accuracy_table.page_of("fashion-mnist", "quick", done).warnings
+    assert len(warnings) == 2  # paid and selfish, IID
+    assert all("random was to have 74.69 % and has 70.1 %" in one for one in warnings)
+    hit = [made(one.cell, 0.745 if one.cell.sampler == "random" else 0.7) for one in done]
+    assert accuracy_table.page_of("fashion-mnist", "quick", hit).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("leads", "verdict"),
+    [
+        ((0.020, 0.021, 0.019), "agrees"),
+        ((0.010, 0.011, 0.009), "in part"),
+        ((-0.010, -0.011, -0.009), "differs"),
+        ((0.001, -0.001, 0.0), "differs"),  # so large a lead as the paper's 1.7 points is ruled out
+        ((0.05, -0.05, 0.0), "cannot say"),
+    ],
+)
+def test_a_lead_is_judged_by_its_interval(leads, verdict):
+    bounds = {(TUNED, name): 1.0 for name in ("random", "fedpcs")}
+    cells = [cell for cell in table_cells(QUICK, bounds) if cell.config.data.partition == "iid"]
+    done = [made(cell, 0.8 + (leads[cell.seed] if cell.sampler == "fedpcs" else 0.0)) for cell in cells]
+    (found,) = accuracy_table.page_of("fashion-mnist", "quick", done).findings
+    assert found.verdict == verdict

@@ -76,7 +76,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     )
     most = max(bars, key=lambda bar: bar.mean) if bars else None
     return replace(
-        comparison_page("ablation", done),
+        comparison_page("ablation", done, command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}"),
         name=f"ablation-{dataset}",
         title=f"Where FedPCS's gain comes from, on {dataset}",
         headline="Too few steps are done yet."
@@ -84,9 +84,9 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         else f"The largest step is {most.label!r}: {100 * most.mean:+.1f} points.",
         shrunk=setting_of(dataset, profile).shrunk,
         findings=tuple(_finding(bar) for bar in bars),
+        claims_heading="What each step should gain, and what it did",
         tables=(table,),
         drawings=(Drawing("gain of each step", lambda: _figure(bars, dataset)),) if bars else (),
-        commands=((f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}", "the whole page"),),
     )
 
 

@@ -8,6 +8,7 @@ and give the lowest budget, as the paper's section on the price of anarchy has t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,7 +16,9 @@ from typing import Any, Literal
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.paper_numbers import SPLITS
+from fedpcs.experiments.run_config import load_run_config
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
+from fedpcs.learning.datasets import DATASETS
 
 Profile = Literal["quick", "paper"]
 Run = Callable[[Sequence[Cell]], list[Done]]
@@ -44,19 +47,9 @@ class Setting:
     shrunk: tuple[str, ...]
 
 
-# Batches of 8 in place of 32: one pass over a client's records is then as many steps as four.
-_FEWER_PASSES = {"training.local_epochs": 1, "training.batch_size": 8}
 # Otherwise all clients train in every round so that some can be drawn.
 _CHEAP_AOCS = {"sampling.settings.aocs.norms": "last-known"}
 _QUICK_ROUNDS = {"fashion-mnist": 10, "cifar-10": 4, "svhn": 4, "cifar-100": 3, "cinic-10": 3, "tiny-imagenet": 2}
-_PAPER_ROUNDS = {
-    "fashion-mnist": 30,
-    "cifar-10": 80,
-    "svhn": 120,
-    "cifar-100": 100,
-    "cinic-10": 60,
-    "tiny-imagenet": 20,
-}
 
 
 def setting_of(dataset: str, profile: Profile) -> Setting:
@@ -69,15 +62,20 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
         raise InvalidInput(f"dataset must be one of {', '.join(_QUICK_ROUNDS)}, got {dataset!r}.")
     if profile == "paper":
         return Setting(dataset, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS, ())
-    rounds = _QUICK_ROUNDS[dataset]
+    rounds, paper = _QUICK_ROUNDS[dataset], load_run_config(dataset)
+    passes, size = paper.training.local_epochs, paper.training.batch_size
+    smaller = 2 ** round(math.log2(size / passes))  # one pass is then about as many steps as the paper's several
+    records = DATASETS[dataset].num_train // paper.data.num_clients
     shrunk = (
-        f"{rounds} rounds instead of {_PAPER_ROUNDS[dataset]}: accuracies are those of an unfinished training.",
-        "Each client passes over its records once, in batches of 8, not five times in batches of 32: 75 steps for 94.",
+        f"{rounds} rounds instead of {paper.rounds}: accuracies are those of an unfinished training.",
+        f"Each client passes over its records once, in batches of {smaller}, not {passes} times in batches of {size}: "
+        f"{-(-records // smaller)} steps for {passes * -(-records // size)}.",
         "AOCS goes by the norm last heard from a client; the paper's has all clients train in every round.",
         "Sampling ratio 0.2 only; the paper has 0.5 and 0.8 too.",
         "3 seeds; accuracy is taken every other round.",
     )
-    changes = {"rounds": rounds, "evaluate_every": 2, **_FEWER_PASSES, **_CHEAP_AOCS}
+    fewer_passes = {"training.local_epochs": 1, "training.batch_size": smaller}
+    changes = {"rounds": rounds, "evaluate_every": 2, **fewer_passes, **_CHEAP_AOCS}
     if dataset == "fashion-mnist":
         only = "The table of selfish clients is IID only."
         return Setting(dataset, changes, (0.2,), (0, 1, 2), VARIANTS, (*shrunk, only))

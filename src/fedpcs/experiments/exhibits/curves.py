@@ -9,7 +9,7 @@ from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of
 from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
-from fedpcs.experiments.sweep_groups import Group, group
+from fedpcs.experiments.sweep_groups import Group, Series, group
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 
 
@@ -24,13 +24,12 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     found = tuple(finding for one in groups for finding in findings_of(one))
     first = sum(one.verdict == "agrees" for one in found)
     return replace(
-        comparison_page("curves", done),
+        comparison_page("curves", done, command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}"),
         name=f"curves-{dataset}",
         title=f"Accuracy and loss over rounds on {dataset}",
         headline=f"FedPCS's mean accuracy is the highest in every round of {first} of {len(found)} settings.",
         shrunk=setting_of(dataset, profile).shrunk,
         findings=found,
-        commands=((f"fedpcs reproduce curves --dataset {dataset} --profile {profile}", "the whole page"),),
     )
 
 
@@ -40,11 +39,14 @@ def findings_of(found: Group) -> list[Finding]:
     rivals = [series for series in found.series if series.sampler != REFERENCE]
     if ours is None or not rivals:
         return []
-    means = {series.sampler: series.curve("accuracy")[1].mean(axis=0) for series in found.series}
-    mine = means[REFERENCE]
-    others = [means[series.sampler] for series in rivals]
-    length = min(len(mine), *(len(one) for one in others))
-    ahead = sum(all(mine[k] >= one[k] for one in others) for k in range(length))
-    verdict: Verdict = "agrees" if ahead == length else "differs" if ahead == 0 else "in part"
-    words = f"{found.words}: its mean accuracy is the highest in {ahead} of {length} rounds."
-    return [Finding("FedPCS surpasses the baselines throughout training.", words, verdict)]
+    mine, *others = (_mean_by_round(series) for series in (ours, *rivals))
+    rounds = set(mine).intersection(*others)
+    ahead = sum(all(mine[now] >= one[now] for one in others) for now in rounds)
+    verdict: Verdict = "agrees" if ahead == len(rounds) else "differs" if ahead == 0 else "in part"
+    words = f"{found.words}: its mean accuracy is the highest in {ahead} of {len(rounds)} rounds."
+    return [Finding("FedPCS surpasses the baselines throughout training.", words, verdict if rounds else "cannot say")]
+
+
+def _mean_by_round(series: Series) -> dict[float, float]:
+    rounds, values = series.curve("accuracy")
+    return dict(zip(rounds.tolist(), values.mean(axis=0).tolist(), strict=True)) if rounds.size else {}

@@ -173,7 +173,11 @@ def _table(iterations: Sequence[Iterations]) -> Table:
         "Sweeps until the mean budget rests, one number per population",
         ("rewards", "whole paths", "in order", "as printed", "gain by leaving the printed answer"),
         tuple(rows),
-        {"in order": "each round's mean is updated before the next round is answered, within a sweep"},
+        {
+            "in order": "each round's mean is updated before the next round is answered, within a sweep",
+            "as printed": "Theorem 1's formula in place of exact responses, under the same rewards; Algorithm 1 moves "
+            "the rewards from sweep to sweep too",
+        },
         note=f"Rest: no round's mean changes by more than {PAPER_THRESHOLD:g}. A dash: not within {NUM_SWEEPS} "
         f"sweeps ({NUM_PRINTED_SWEEPS} as printed).",
     )

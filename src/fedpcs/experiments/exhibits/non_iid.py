@@ -32,7 +32,11 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         for one, even in pairs
     }
     return replace(
-        comparison_page("non-iid", [one for one in done if one.cell.point["data.partition"] == "dirichlet"]),
+        comparison_page(
+            "non-iid",
+            [one for one in done if one.cell.point["data.partition"] == "dirichlet"],
+            command=f"fedpcs reproduce non-iid --dataset {dataset} --profile {profile}",
+        ),
         name=f"non-iid-{dataset}",
         title=f"Label skew on {dataset}",
         headline=_headline(costs),
@@ -40,7 +44,6 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
         tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
         drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),
-        commands=((f"fedpcs reproduce non-iid --dataset {dataset} --profile {profile}", "the whole page"),),
     )
 
 

@@ -70,8 +70,10 @@ class Page:
         headline: The main finding, in a sentence.
         facts: Setting in a line: data, clients, rounds, seeds.
         warnings: What a reader must know before reading on: cells missing, code that differs.
-        shrunk: What the quick profile has smaller than the paper, one sentence each.
+        shrunk: What the quick profile has smaller, one sentence each.
+        shrunk_heading: Smaller than what.
         findings: Claims held against measurements.
+        claims_heading: Whose claims they are.
         tables: In order.
         drawings: In order.
         privacy: What is promised to clients, and what was read from them in clear, one sentence each.
@@ -87,7 +89,9 @@ class Page:
     facts: str
     warnings: tuple[str, ...] = ()
     shrunk: tuple[str, ...] = ()
+    shrunk_heading: str = "Smaller here than in the paper"
     findings: tuple[Finding, ...] = ()
+    claims_heading: str = "What the paper says, and what was found"
     tables: tuple[Table, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     privacy: tuple[str, ...] = ()

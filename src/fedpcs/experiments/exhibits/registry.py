@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
-from fedpcs.experiments.exhibits.page import Page
+
+if TYPE_CHECKING:  # a list of names should not wait for torch and Matplotlib
+    from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
+    from fedpcs.experiments.exhibits.page import Page
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,11 @@ class Exhibit:
     Attributes:
         words: What it shows, in a line.
         make: Makes its page.
-        trains: Whether models are trained for it.
         reads_data: Whether it needs the data set.
     """
 
     words: str
     make: Callable[[Wanted], Page]
-    trains: bool = False
     reads_data: bool = False
 
 
@@ -86,19 +86,18 @@ EXHIBITS: dict[str, Exhibit] = {
     "accuracy-table": Exhibit(
         "accuracy of every sampler beside the paper's numbers",
         _of_training("accuracy_table"),
-        True,
-        True,
+        reads_data=True,
     ),
-    "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), True, True),
-    "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), True, True),
+    "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), reads_data=True),
+    "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), reads_data=True),
     "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field")),
     "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation")),
     "welfare": Exhibit("what clients gain together", _of_the_game("welfare")),
     "server-cost": Exhibit("what the server pays and loses", _of_the_game("server_cost")),
     "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage")),
     "data-distribution": Exhibit("who holds which classes", _data_distribution, reads_data=True),
-    "useful-privacy": Exhibit("every sampler and rule at a budget people would accept", _useful_privacy, True, True),
-    "ablation": Exhibit("where FedPCS's gain comes from", _of_training("ablation"), True, True),
+    "useful-privacy": Exhibit("every sampler and rule at an ε people would accept", _useful_privacy, reads_data=True),
+    "ablation": Exhibit("where FedPCS's gain comes from", _of_training("ablation"), reads_data=True),
 }
 
 

@@ -94,17 +94,19 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
         "5 seeds, five rules, and all of it for all samplers.",
     )
     return replace(
-        comparison_page("useful-privacy", done),
+        comparison_page("useful-privacy", done, command=f"fedpcs reproduce useful-privacy --profile {profile}"),
         name="useful-privacy",
         title="Useful privacy on Fashion-MNIST",
         headline=_headline(best),
         shrunk=shrunk if profile == "quick" else (),
         findings=() if best is None else _findings(*best),
+        claims_heading="What was aimed at, and what was found",
+        shrunk_heading="Smaller here than in the full profile",
         drawings=tuple(
             Drawing(f"accuracy against {words}", _drawing(groups, against))
             for against, words in (("epsilon", "the median client's ε"), ("paid", "rewards paid"))
+            if groups
         ),
-        commands=((f"fedpcs reproduce useful-privacy --profile {profile}", "the whole page"),),
     )
 
 
@@ -134,7 +136,10 @@ def _findings(rule: str, series: Series) -> tuple[Finding, ...]:
     def verdict(goal: float) -> Verdict:
         return "agrees" if accuracy >= goal and is_private else "differs"
 
-    words = f"{points(accuracy)} with rule {rule}, the median client's ε at most {rounded_up(middle)} in every seed."
+    words = (
+        f"{spread_words(*summary(series))} with rule {rule}, the median client's ε at most {rounded_up(middle)} in "
+        "every seed."
+    )
     return (
         Finding(
             f"Goal: at least {points(_GOAL)} with the median client at ε ≤ {_MOST_EPSILON:g}.", words, verdict(_GOAL)

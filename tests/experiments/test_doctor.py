@@ -1,0 +1,151 @@
+"""`fedpcs doctor`: what is broken is found, and what a run will meet is what it meets."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.metadata import PackageNotFoundError
+
+import numpy as np
+import pytest
+import torch
+from command_line import fedpcs
+from torch.nn import functional
+
+from fedpcs.experiments import doctor
+from fedpcs.experiments.arm_plan import dealt_out, load_for, sampler_of
+from fedpcs.experiments.doctor import Check, check_installation
+from fedpcs.experiments.doctor_run import check_run, measured_norms
+from fedpcs.experiments.run_config import RunConfig, load_run_config
+from fedpcs.experiments.schedule import make_schedule
+from fedpcs.learning.models import make_model
+from fedpcs.privacy import conversion, noise
+from fedpcs.privacy.conversion import to_epsilon
+
+SMALL = (
+    "data.num_clients=6",
+    "data.partition=iid",
+    "rounds=3",
+    "seeds=[0]",
+    "training.model=linear",
+    "game.reward=6.0",
+    "sampling.samplers=['random']",
+    "sampling.sampling_ratio=0.5",
+)
+
+
+def configuration(*changes: str) -> RunConfig:
+    return load_run_config("default", [*SMALL, *changes])
+
+
+def by_subject(checks: list[Check]) -> dict[str, Check]:
+    return {one.subject: one for one in checks}
+
+
+def test_a_working_installation_has_nothing_wrong(tmp_path):
+    checks = by_subject(check_installation(tmp_path))
+    assert [one for one in checks.values() if one.standing == "wrong"] == []
+    assert f"torch {torch.__version__}" in checks["libraries"].found
+    assert "4.3772 exact, 4.7284 tight, 5.2985 standard" in checks["privacy"].found
+    assert f"digits; looked in {tmp_path}" in checks["data"].found
+
+
+def test_noise_of_the_wrong_strength_is_found(monkeypatch):
+    honest = noise.FastNoise.draw
+    monkeypatch.setattr(noise.FastNoise, "draw", lambda self, size: 1.05 * honest(self, size))
+    found = by_subject(check_installation())["noise"]
+    assert (found.standing, "should be 1" in found.found) == ("wrong", True)
+
+
+def test_an_accountant_that_promises_too_much_is_found(monkeypatch):
+    monkeypatch.setitem(conversion._EPSILON_OF, "tight", lambda rho, log_delta: 1.0)
+    assert by_subject(check_installation())["privacy"].standing == "wrong"
+
+
+def test_what_raises_is_a_finding_and_the_exit_code_is_1(monkeypatch):
+    def broken(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(doctor, "import_module", broken)
+    ended = fedpcs("doctor", "--json")
+    found = {one["subject"]: one for one in json.loads(ended.stdout)}
+    assert (ended.returncode, found["libraries"]["standing"]) == (1, "wrong")
+    assert "numpy: cannot open shared object file" in found["libraries"]["found"]
+    assert found["libraries"]["remedy"]
+    assert found["privacy"]["standing"] == "fine"
+
+
+def test_extras_that_are_missing_come_with_their_command(monkeypatch):
+    def none_of_it(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", none_of_it)
+    found = by_subject(check_installation())["extras"]
+    assert (found.standing, found.remedy) == ("note", "If wanted: pip install 'fedpcs[flower,parquet,tensorboard]'")
+
+
+def test_gradients_are_measured_one_record_at_a_time():
+    config = configuration("privacy.mode=record", "privacy.clip_norm=2.5")
+    data = dealt_out(config, load_for(config, None), 0)
+    found = measured_norms(config, data)
+    model = make_model("linear", data.input_shape, data.num_classes, seed=0)
+    expected = []
+    for client in np.argsort(data.num_samples, kind="stable"):
+        inputs, targets = data.records(int(client))
+        for row, label in list(zip(inputs, targets, strict=True))[:10]:
+            model.zero_grad()
+            functional.cross_entropy(model(row[None]), label[None]).backward()
+            expected.append(math.sqrt(sum(float(value.grad.square().sum()) for value in model.parameters())))
+    np.testing.assert_allclose(found.before, expected, rtol=1e-5)
+    above = round(100 * np.mean(np.array(expected) > 2.5))
+    assert f"{above} % of gradients are longer" in by_subject(check_run(config, None))["clipping"].found
+
+
+@pytest.mark.parametrize(("bound", "standing"), [(0.01, "fine"), (1000.0, "note")])
+def test_a_bound_that_clips_nothing_is_noise_for_nothing(bound, standing):
+    config = configuration("privacy.mode=client", f"privacy.clip_norm={bound}")
+    norms = measured_norms(config, dealt_out(config, load_for(config, None), 0))
+    np.testing.assert_allclose(norms.update, np.minimum(norms.before, bound), rtol=0.02)
+    found = by_subject(check_run(config, None))["clipping"]
+    assert found.standing == standing
+    assert (f"near {np.median(norms.before):.2g}" in found.remedy) == (bound > 1)
+
+
+def test_noise_and_epsilon_are_those_of_the_solved_game():
+    config = configuration("privacy.mode=client", "privacy.clip_norm=0.01", "privacy.limit_epsilon=5")
+    checks = by_subject(check_run(config, None))
+    schedule = make_schedule(config, sampler_of(config, "random"))
+    num_parameters = 64 * 10 + 10
+    first, last = (np.median(np.sqrt(2.0 * num_parameters / schedule.budget[k])) for k in (0, -1))
+    assert (
+        f"{first:.2g} times its update in the first round, {last:.2g} times in the last"
+        in checks["noise, random"].found
+    )
+    assert f"averaged over 3 drawn clients {last / math.sqrt(3):.2g} times" in checks["noise, random"].found
+    delta = float(config.privacy.delta)
+    usual = to_epsilon(float(np.median(0.5 * schedule.budget.sum(axis=0))), delta, "exact")
+    always = to_epsilon(float(schedule.budget.sum(axis=0).max()), delta, "exact")
+    assert f"others, {usual:.3g}; of whoever is always drawn, at most {always:.3g}" in checks["privacy, random"].found
+    assert "limit_epsilon = 5" in checks["privacy, random"].found
+
+
+def test_without_noise_there_is_nothing_to_say_of_it():
+    checks = by_subject(check_run(configuration("privacy.mode=none"), None))
+    assert set(checks) == {"clients", "time", "privacy"}
+    assert "No privacy" in checks["privacy"].found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--set", "rounds=5"), "--set changes a run; name one"),
+        (("no-such-preset",), "no such file or preset"),
+        (("default", "--set", "privacy.clip_norm=nan"), "privacy.clip_norm"),
+        (("default", "--set", "training.model=no-such-model"), "no-such-model"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(arguments, words):
+    ended = fedpcs("doctor", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert words in ended.stderr
+    assert ended.stderr.count("\n") <= 2
