@@ -53,6 +53,7 @@ def main() -> None:
     except BaseException as error:
         if isinstance(error, SystemExit) or not _is_interrupted(error):
             raise
+        sys.unraisablehook = lambda _: None  # what was being written complains once more as it is thrown away
         print("fedpcs: interrupted", file=sys.stderr)
         sys.exit(130)
 

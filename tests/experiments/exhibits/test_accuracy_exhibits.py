@@ -6,8 +6,17 @@ import pytest
 from made_cells import made
 
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.exhibits import ablation, accuracy_table, curves, non_iid, useful_privacy
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, TUNED, UNMOVED, VARIANTS, setting_of, table_cells
+from fedpcs.experiments.exhibits import ablation, accuracy_table, curves, non_iid, unmoved_clients, useful_privacy
+from fedpcs.experiments.exhibits.accuracy_cells import (
+    CALIBRATED,
+    SELFISH,
+    STATIC,
+    TUNED,
+    UNMOVED,
+    VARIANTS,
+    setting_of,
+    table_cells,
+)
 from fedpcs.experiments.exhibits.clip_bounds import (
     Tuned,
     best_bound,
@@ -60,7 +69,7 @@ def test_an_accuracy_that_is_never_reached_ends_the_search_with_the_nearest():
     assert len(asked) < 20
 
 
-@pytest.mark.parametrize(("variant", "behaviour"), [(CALIBRATED, "rational"), (UNMOVED, "selfish")])
+@pytest.mark.parametrize(("variant", "behaviour"), [(CALIBRATED, "rational"), (SELFISH, "selfish")])
 def test_calibration_asks_random_alone_with_clients_as_in_the_variant(variant, behaviour):
     asked = []
     run = runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked)
@@ -94,9 +103,9 @@ def test_of_equal_bounds_the_least_is_taken():
     assert best_bound([made(cell, 0.5) for cell in cells]).bound == 1.0
 
 
-def whole_table(lead):
+def whole_table(lead, variants=VARIANTS):
     """All cells of the quick table; FedPCS is `lead` above the others, in every seed alike."""
-    bounds = {(variant, name): 1.0 if variant == TUNED else 20.0 for variant in VARIANTS for name in SAMPLERS}
+    bounds = {(variant, name): 1.0 if variant == TUNED else 20.0 for variant in variants for name in SAMPLERS}
     return [
         made(cell, 0.7 + 0.001 * cell.seed + (lead if cell.sampler == "fedpcs" else 0.0002 * len(cell.sampler)))
         for cell in table_cells(QUICK, bounds)
@@ -107,22 +116,38 @@ def test_on_other_data_w_is_only_tuned_and_the_paper_profile_has_it_all():
     assert setting_of("cifar-10", "quick").variants == (TUNED,)
     everything = setting_of("cifar-10", "paper")
     assert everything.variants == VARIANTS
-    cells = table_cells(everything, {(UNMOVED, "random"): 1.0})
+    cells = table_cells(everything, {(SELFISH, "random"): 1.0})
     assert {cell.config.data.partition for cell in cells} == {"iid", "dirichlet"}
 
 
-def test_only_one_variant_has_selfish_clients_and_only_with_baselines():
-    played = {(one.cell.variant, one.cell.sampler): one.cell.config.game.behaviour for one in whole_table(0.1)}
-    selfish = {at for at, behaviour in played.items() if behaviour == "selfish"}
-    assert selfish == {(UNMOVED, name) for name in SAMPLERS if name != "fedpcs"}
-    assert set(played.values()) == {"selfish", "rational"}
+@pytest.mark.parametrize(("variant", "behaviour"), [(SELFISH, "selfish"), (STATIC, "static"), (CALIBRATED, "rational")])
+def test_only_baselines_have_clients_whom_rewards_do_not_move(variant, behaviour):
+    played = {one.cell.sampler: one.cell.config.game.behaviour for one in whole_table(0.1, [variant])}
+    assert played == {name: "rational" if name == "fedpcs" else behaviour for name in SAMPLERS}
+
+
+def test_the_page_of_unmoved_clients_has_one_bound_and_both_behaviours():
+    asked = []
+    page = unmoved_clients.make_page(
+        "fashion-mnist", "quick", runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked)
+    )
+    assert [table.title for table in page.tables] == [f"{variant}: iid, τ = 0.2" for variant in UNMOVED]
+    bounds = {row[page.tables[0].headings.index("W")] for table in page.tables for row in table.rows}
+    assert len(bounds) == 1
+    assert "unmoved-clients" in page.commands[0][0]
+
+
+def test_only_the_tuned_table_has_all_rounds():
+    rounds = {one.cell.variant: one.cell.config.rounds for one in whole_table(0.1, [*VARIANTS, *UNMOVED])}
+    assert rounds.pop(TUNED) == QUICK.changes["rounds"]
+    assert set(rounds.values()) == {QUICK.shorter["rounds"]}
 
 
 @pytest.mark.parametrize(("lead", "verdict"), [(0.1, "agrees"), (0.005, "in part"), (-0.1, "differs")])
 def test_the_verdict_follows_the_lead(lead, verdict):
     page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(lead))
     assert {finding.verdict for finding in page.findings} == {verdict}
-    assert len(page.tables) == 5  # selfish clients IID only
+    assert len(page.tables) == 4
     assert "84.43" in str(page.tables[0].rows)
     assert all((0, 1) not in table.bold for table in page.tables)  # random is the first row, and never the best
     best = SAMPLERS.index("fedpcs")
@@ -154,16 +179,40 @@ def test_skew_is_the_paired_difference_of_splits():
     assert page.drawings[0].draw()
 
 
-def test_ablation_gives_each_step_its_own_gain():
-    cells = ablation.cells_of(QUICK, 20.0)
+def ablated(of_rules):
+    """The ablation's cells; those of rules that are no step come to `of_rules`."""
     labels = [label for label, _, _ in ablation.STEPS]
-    gained = [0.0, 0.01, 0.04, 0.03, 0.05]
-    done = [made(cell, 0.7 + 0.001 * cell.seed + gained[labels.index(cell.variant)]) for cell in cells]
-    page = ablation.page_of("fashion-mnist", "quick", done)
-    assert [finding.verdict for finding in page.findings] == ["agrees", "agrees", "differs", "agrees"]
+    gained = dict(zip(labels, [0.0, 0.01, 0.04, 0.03, 0.05], strict=True))
+    return [
+        made(cell, 0.7 + 0.001 * cell.seed + gained[cell.variant] if cell.variant in gained else of_rules)
+        for cell in ablation.cells_of(QUICK, 20.0)
+    ]
+
+
+def test_ablation_gives_each_step_its_own_gain():
+    page = ablation.page_of("fashion-mnist", "quick", ablated(0.6))
+    assert [finding.verdict for finding in page.findings] == ["agrees", "agrees", "differs", "agrees", "differs"]
     assert "'and levelled': +3.0" in page.headline
-    assert {cell.config.game.selection for cell in cells} == {"budget-aware"}
     assert page.drawings[0].draw()
+
+
+def test_ablation_has_one_game_behind_all_steps_and_shares_fedpcs_with_the_table():
+    cells = ablation.cells_of(QUICK, 20.0)
+    assert {cell.config.game.selection for cell in cells if cell.sampler == "random"} == {"budget-aware"}
+    table = table_cells(QUICK, {(CALIBRATED, "fedpcs"): 20.0})
+    assert len({cell.key for cell in cells} & {cell.key for cell in table}) == len(QUICK.seeds)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "best", "verdict"), [(0.85, "normalised", "agrees"), (0.6, "precision", "differs")]
+)
+def test_ablation_names_the_rule_that_comes_nearest(accuracy, best, verdict):
+    page = ablation.page_of("fashion-mnist", "quick", ablated(accuracy))
+    assert page.findings[-1].verdict == verdict
+    assert f"nearest rule is {best}" in page.findings[-1].found
+    rules = page.tables[1]
+    assert {row[0] for row in rules.rows} == {"hajek", "precision", "normalised", "paper", "horvitz-thompson"}
+    assert rules.rows[0][0] == best
 
 
 @pytest.mark.parametrize(
@@ -209,8 +258,8 @@ def test_cells_of_different_code_or_data_are_said_to_be():
 def test_a_calibration_that_missed_is_said_to_have():
     done = whole_table(0.1)
     warnings = accuracy_table.page_of("fashion-mnist", "quick", done).warnings
-    assert len(warnings) == 2  # paid and selfish, IID
-    assert all("random was to have 74.69 % and has 70.1 %" in one for one in warnings)
+    assert len(warnings) == 1  # IID, W calibrated
+    assert "random was to have 74.69 % and has 70.1 %" in warnings[0]
     hit = [made(one.cell, 0.745 if one.cell.sampler == "random" else 0.7) for one in done]
     assert accuracy_table.page_of("fashion-mnist", "quick", hit).warnings == ()
 

@@ -1,34 +1,43 @@
 """Where FedPCS's gain comes from, one step at a time: raised budgets, levelled budgets, the draw, the weights.
 
-Each step changes one thing of the step before it, on the same seeds, so that a difference is that thing's doing.
+Each step changes one thing of the step before it, on the same seeds, so that a difference is that thing's doing. Beside
+the steps: FedPCS under every aggregation rule, and how near each comes to the accuracy the paper prints.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, setting_of
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, changes_of, setting_of
 from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Series, against, group, summary
 from fedpcs.experiments.sweep_page import bar_words, comparison_page, spread_words
 from fedpcs.experiments.sweep_points import Bar
 
-# What is changed at each step: its label, the sampler, and keys of the run.
+# Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
+_SAME_GAME = {"game.selection": "budget-aware"}
+# What is changed at each step: its label, the sampler, and keys of the run. FedPCS weighs by Hájek's rule by default.
 STEPS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("random, first budgets", "random", {"game.behaviour": "static", "sampling.rule": "hajek"}),
-    ("budgets raised", "random", {"game.behaviour": "raised", "sampling.rule": "hajek"}),
-    ("and levelled", "random", {"game.behaviour": "rational", "sampling.rule": "hajek"}),
-    ("drawn by budget", "fedpcs", {"game.behaviour": "rational", "sampling.rule": "hajek"}),
+    ("random, first budgets", "random", {"game.behaviour": "static", **_SAME_GAME}),
+    ("budgets raised", "random", {"game.behaviour": "raised", **_SAME_GAME}),
+    ("and levelled", "random", {"game.behaviour": "rational", **_SAME_GAME}),
+    ("drawn by budget", "fedpcs", {"game.behaviour": "rational"}),
     ("weighed by precision", "fedpcs", {"game.behaviour": "rational", "sampling.rule": "precision"}),
 )
+# Rules of aggregation under which FedPCS is looked at: where its cells are.
+RULES = {"hajek": "drawn by budget", "precision": "weighed by precision"} | {
+    rule: f"rule {rule}" for rule in ("normalised", "paper", "horvitz-thompson")
+}
+_RATIO = 0.2
 _WORDS = {
     "budgets raised": "everyone's first budget, scaled so that the mean is that of FedPCS's equilibrium",
     "and levelled": "the budgets of FedPCS's equilibrium themselves, still drawn at random",
@@ -38,15 +47,21 @@ _WORDS = {
 
 
 def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
-    """Return the cells of every step; all clients believe in FedPCS's draw, so that one game is behind all steps."""
-    variants = [{"label": label, "samplers": [sampler], "set": changes} for label, sampler, changes in STEPS]
+    """Return the cells of every step, and of FedPCS under every rule."""
+    rules = [
+        (label, "fedpcs", {"game.behaviour": "rational", "sampling.rule": rule})
+        for rule, label in RULES.items()
+        if label == f"rule {rule}"
+    ]
     values = {
         "name": "ablation",
         "base": setting.base,
         "seeds": list(setting.seeds),
-        "set": {**setting.changes, "privacy.clip_norm": clip_norm, "game.selection": "budget-aware"},
+        "set": {**changes_of(setting, CALIBRATED), "privacy.clip_norm": clip_norm},
         "grid": {"data.partition": ["iid"]},
-        "variants": variants,
+        "variants": [
+            {"label": label, "samplers": [sampler], "set": changes} for label, sampler, changes in (*STEPS, *rules)
+        ],
     }
     return make_cells(make_sweep_config(values))
 
@@ -74,6 +89,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         ),
         _WORDS,
     )
+    rules = {rule: found[label] for rule, label in RULES.items() if label in found}
     most = max(bars, key=lambda bar: bar.mean) if bars else None
     return replace(
         comparison_page("ablation", done, command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}"),
@@ -83,9 +99,9 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         if most is None
         else f"The largest step is {most.label!r}: {100 * most.mean:+.1f} points.",
         shrunk=setting_of(dataset, profile).shrunk,
-        findings=tuple(_finding(bar) for bar in bars),
+        findings=(*(_finding(bar) for bar in bars), *_nearest(dataset, rules)),
         claims_heading="What each step should gain, and what it did",
-        tables=(table,),
+        tables=(table, *_rules_table(dataset, rules)),
         drawings=(Drawing("gain of each step", lambda: _figure(bars, dataset)),) if bars else (),
     )
 
@@ -107,6 +123,38 @@ def _gain(label: str, bars: Sequence[Bar]) -> str:
 def _finding(bar: Bar) -> Finding:
     verdict: Verdict = "agrees" if bar.low > 0.0 else "differs" if bar.high < 0.0 else "cannot say"
     return Finding(f"FedPCS gains by this: {_WORDS[bar.label]}.", f"{bar_words(bar)} points.", verdict)
+
+
+def _nearest(dataset: str, rules: Mapping[str, Series]) -> list[Finding]:
+    """Say which rule brings FedPCS nearest to what the paper prints for it."""
+    printed = printed_accuracy(dataset, _RATIO, "iid", "fedpcs")
+    if not rules or printed is None:
+        return []
+    best = max(rules, key=lambda rule: summary(rules[rule])[0])
+    mean, std = summary(rules[best])
+    return [
+        Finding(
+            f"At this W, with random sampling where the paper has it, FedPCS comes to {printed.mean} %.",
+            f"The nearest rule is {best}: {spread_words(mean, std)}.",
+            "agrees" if 100.0 * mean >= printed.mean else "differs",
+        )
+    ]
+
+
+def _rules_table(dataset: str, rules: Mapping[str, Series]) -> list[Table]:
+    """Return FedPCS by aggregation rule, the best first."""
+    printed = printed_accuracy(dataset, _RATIO, "iid", "fedpcs")
+    ranked = sorted(rules, key=lambda rule: -summary(rules[rule])[0])
+    rows = tuple(
+        (
+            rule,
+            spread_words(*summary(rules[rule])),
+            "–" if printed is None else f"{100.0 * summary(rules[rule])[0] - printed.mean:+.1f}".replace("-", "−"),
+        )
+        for rule in ranked
+    )
+    headings = ("rule", "accuracy", "minus the paper's FedPCS, points")
+    return [Table("FedPCS by aggregation rule", headings, rows)] if rows else []
 
 
 def _figure(bars: Sequence[Bar], dataset: str) -> Figure:

@@ -1,9 +1,9 @@
 """The runs behind the paper's accuracy table, its curves and its non-IID figure.
 
 The paper prints neither its clipping bound W, to which the noise is proportional, nor what clients do whom a baseline
-draws. So the table comes three times: W tuned for each sampler, as a practitioner would; W calibrated on random
-sampling to the accuracy the paper prints for it; and once more with baselines whose clients are not moved by rewards
-and give the lowest budget, as the paper's section on the price of anarchy has them.
+draws. So the table comes twice: W tuned for each sampler, as a practitioner would; and W calibrated on random sampling
+to the accuracy the paper prints for it. Two more variants have baselines whose clients rewards do not move, as in the
+paper's section on the price of anarchy: they give the lowest budget, or keep their first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fedpcs.learning.datasets import DATASETS
 
 Profile = Literal["quick", "paper"]
 Run = Callable[[Sequence[Cell]], list[Done]]
-TUNED, CALIBRATED, UNMOVED = "W tuned", "W calibrated", "W calibrated, baselines' clients selfish"
-VARIANTS = (TUNED, CALIBRATED, UNMOVED)
+TUNED, CALIBRATED = VARIANTS = ("W tuned", "W calibrated")
+SELFISH, STATIC = UNMOVED = ("baselines' clients selfish", "baselines' clients static")
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Setting:
     Attributes:
         base: The preset.
         changes: Keys of it that are changed.
+        shorter: Keys changed further wherever W is sought or is not tuned: such trainings are many.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
         variants: How W is come by and clients behave, one table for each.
@@ -41,6 +42,7 @@ class Setting:
 
     base: str
     changes: dict[str, Any]
+    shorter: dict[str, Any]
     ratios: tuple[float, ...]
     seeds: tuple[int, ...]
     variants: tuple[str, ...]
@@ -49,7 +51,15 @@ class Setting:
 
 # Otherwise all clients train in every round so that some can be drawn.
 _CHEAP_AOCS = {"sampling.settings.aocs.norms": "last-known"}
-_QUICK_ROUNDS = {"fashion-mnist": 10, "cifar-10": 4, "svhn": 4, "cifar-100": 3, "cinic-10": 3, "tiny-imagenet": 2}
+# Of the table with W tuned, and of trainings that are shorter.
+_QUICK_ROUNDS = {
+    "fashion-mnist": (10, 4),
+    "cifar-10": (2, 1),
+    "svhn": (2, 1),
+    "cifar-100": (2, 1),
+    "cinic-10": (2, 1),
+    "tiny-imagenet": (2, 1),
+}
 
 
 def setting_of(dataset: str, profile: Profile) -> Setting:
@@ -61,13 +71,14 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
     if dataset not in _QUICK_ROUNDS:
         raise InvalidInput(f"dataset must be one of {', '.join(_QUICK_ROUNDS)}, got {dataset!r}.")
     if profile == "paper":
-        return Setting(dataset, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS, ())
-    rounds, paper = _QUICK_ROUNDS[dataset], load_run_config(dataset)
+        return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS, ())
+    (rounds, fewer), paper = _QUICK_ROUNDS[dataset], load_run_config(dataset)
     passes, size = paper.training.local_epochs, paper.training.batch_size
     smaller = 2 ** round(math.log2(size / passes))  # one pass is then about as many steps as the paper's several
     records = DATASETS[dataset].num_train // paper.data.num_clients
     shrunk = (
-        f"{rounds} rounds instead of {paper.rounds}: accuracies are those of an unfinished training.",
+        f"{rounds} rounds instead of {paper.rounds}, and {fewer} where W is sought or is not tuned: accuracies are "
+        "those of an unfinished training.",
         f"Each client passes over its records once, in batches of {smaller}, not {passes} times in batches of {size}: "
         f"{-(-records // smaller)} steps for {passes * -(-records // size)}.",
         "AOCS goes by the norm last heard from a client; the paper's has all clients train in every round.",
@@ -76,21 +87,27 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
     )
     fewer_passes = {"training.local_epochs": 1, "training.batch_size": smaller}
     changes = {"rounds": rounds, "evaluate_every": 2, **fewer_passes, **_CHEAP_AOCS}
+    shorter = {"rounds": fewer, "evaluate_every": fewer}
     if dataset == "fashion-mnist":
-        only = "The table of selfish clients is IID only."
-        return Setting(dataset, changes, (0.2,), (0, 1, 2), VARIANTS, (*shrunk, only))
+        return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2), VARIANTS, shrunk)
     only = "W is tuned only: with so few rounds none of the paper's accuracies could be calibrated to."
-    return Setting(dataset, changes, (0.2,), (0, 1, 2), (TUNED,), (*shrunk, only))
+    return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2), (TUNED,), (*shrunk, only))
 
 
 def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
     """Return the key that says how a sampler's clients behave in a variant of the table."""
-    return {"game.behaviour": "selfish" if variant == UNMOVED and sampler != "fedpcs" else "rational"}
+    unmoved = {SELFISH: "selfish", STATIC: "static"}
+    return {"game.behaviour": "rational" if sampler == "fedpcs" else unmoved.get(variant, "rational")}
+
+
+def changes_of(setting: Setting, variant: str) -> dict[str, Any]:
+    """Return the keys that are changed in a variant of the table, but for W and the behaviour of clients."""
+    return setting.changes if variant == TUNED else {**setting.changes, **setting.shorter}
 
 
 def splits_of(setting: Setting, variant: str) -> list[str]:
-    """Return how records are dealt out; a shrunk table of selfish clients has only the split W was calibrated on."""
-    return ["iid"] if variant == UNMOVED and setting.shrunk else list(SPLITS)
+    """Return how records are dealt out; a shrunk table of unmoved clients has only the split W was calibrated on."""
+    return ["iid"] if variant in UNMOVED and setting.shrunk else list(SPLITS)
 
 
 def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float]) -> list[Cell]:
@@ -103,7 +120,7 @@ def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float]) -> li
                 "base": setting.base,
                 "samplers": [sampler],
                 "seeds": list(setting.seeds),
-                "set": {**setting.changes, "privacy.clip_norm": bound, **behaviour_of(variant, sampler)},
+                "set": {**changes_of(setting, variant), "privacy.clip_norm": bound, **behaviour_of(variant, sampler)},
                 "grid": {
                     "data.partition": splits_of(setting, variant),
                     "sampling.sampling_ratio": list(setting.ratios),

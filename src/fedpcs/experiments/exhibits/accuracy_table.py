@@ -8,9 +8,9 @@ from dataclasses import replace
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import (
     CALIBRATED,
+    SELFISH,
+    STATIC,
     TUNED,
-    UNMOVED,
-    VARIANTS,
     Profile,
     Run,
     setting_of,
@@ -42,20 +42,23 @@ _CALIBRATION = (
 _NOTES = {
     TUNED: "W of each sampler: the best of three on validation records, IID. All clients are paid, and rational.",
     CALIBRATED: f"{_CALIBRATION} All clients are paid, and rational.",
-    UNMOVED: f"{_CALIBRATION} FedPCS's clients are paid and rational; all others give the lowest budget.",
+    SELFISH: f"{_CALIBRATION} FedPCS's clients are paid and rational; all others give the lowest budget.",
+    STATIC: "W as in the table of selfish clients. FedPCS's clients are paid and rational; all others keep their first "
+    "budget.",
 }
 
 
-def run_table(dataset: str, profile: Profile, run: Run, samplers: Sequence[str] = SAMPLERS) -> list[Done]:
-    """Run everything the table needs: the tuning of W, its calibration, then the table's own cells."""
+def run_table(dataset: str, profile: Profile, run: Run, variants: Sequence[str] | None = None) -> list[Done]:
+    """Run what variants of the table need, all by default: W is tuned, then calibrated, then come the table's cells."""
     setting = setting_of(dataset, profile)
-    tuned = tune_bounds(setting, run, samplers)
-    bounds = {(TUNED, name): one.bound for name, one in tuned.items()}
-    target = target_of(dataset, tuned["random"])
-    for variant in setting.variants:
-        if variant != TUNED:
-            bound = calibrate_bound(setting, variant, target, run)
-            bounds |= {(variant, name): bound for name in samplers}
+    tuned = tune_bounds(setting, run, SAMPLERS)
+    bounds: dict[tuple[str, str], float] = {}
+    for variant in setting.variants if variants is None else variants:
+        if variant == TUNED:
+            bounds |= {(variant, name): one.bound for name, one in tuned.items()}
+        else:
+            bound = calibrate_bound(setting, variant, target_of(dataset, tuned["random"]), run)
+            bounds |= {(variant, name): bound for name in SAMPLERS}
     return run(table_cells(setting, bounds))
 
 
@@ -64,16 +67,16 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     return page_of(dataset, profile, run_table(dataset, profile, run))
 
 
-def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
+def page_of(
+    dataset: str, profile: Profile, done: Sequence[Done], name: str = "accuracy-table", title: str = "Accuracy table"
+) -> Page:
     """Return the page of a table's finished cells."""
-    groups = [one for variant in VARIANTS for one in group(done) if one.variant == variant]
-    base = comparison_page(
-        "accuracy-table", done, command=f"fedpcs reproduce accuracy-table --dataset {dataset} --profile {profile}"
-    )
+    groups = group(done)
+    base = comparison_page(name, done, command=f"fedpcs reproduce {name} --dataset {dataset} --profile {profile}")
     return replace(
         base,
-        name=f"accuracy-table-{dataset}",
-        title=f"Accuracy table on {dataset}",
+        name=f"{name}-{dataset}",
+        title=f"{title} on {dataset}",
         headline=_headline(dataset, groups),
         shrunk=setting_of(dataset, profile).shrunk,
         warnings=(*base.warnings, *_missed(dataset, groups)),
@@ -88,7 +91,8 @@ def _missed(dataset: str, groups: Sequence[Group]) -> list[str]:
     for one in groups:
         series = one.of("random")
         printed = printed_accuracy(dataset, float(one.point["sampling.sampling_ratio"]), "iid", "random")
-        if one.variant == TUNED or one.point["data.partition"] != "iid" or series is None or printed is None:
+        is_calibrated = one.variant in (CALIBRATED, SELFISH)
+        if not is_calibrated or one.point["data.partition"] != "iid" or series is None or printed is None:
             continue
         reached = 100.0 * float(series.accuracy[0])  # of seed 0, on which W was sought
         if abs(reached - printed.mean) > _CLOSE_POINTS:

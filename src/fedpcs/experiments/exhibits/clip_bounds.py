@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, UNMOVED, Run, Setting, behaviour_of
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, SELFISH, Run, Setting, behaviour_of
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 
@@ -19,7 +19,7 @@ _VALIDATION_SHARE = 0.1
 _CLOSE_ENOUGH = 0.01
 _MOST_STEPS = 8
 # Where the search for W begins: a selfish client's noise is some thirty times that of a paid one.
-_START = {CALIBRATED: 60.0, UNMOVED: 4.0}
+_START = {CALIBRATED: 60.0, SELFISH: 4.0}
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,13 @@ def _cells(
     validation_share: float,
     changed: dict[str, str] | None = None,
 ) -> list[Cell]:
-    changes = {**setting.changes, "data.partition": "iid", "data.validation_share": validation_share, **(changed or {})}
+    changes = {
+        **setting.changes,
+        **setting.shorter,
+        "data.partition": "iid",
+        "data.validation_share": validation_share,
+        **(changed or {}),
+    }
     sweep = make_sweep_config(
         {
             "name": "clip-norm",

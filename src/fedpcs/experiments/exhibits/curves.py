@@ -1,4 +1,7 @@
-"""The paper's curves: accuracy and loss over rounds, for every sampler and ratio, of the accuracy table's cells."""
+"""The paper's curves: accuracy and loss over rounds, for every sampler and ratio, of the accuracy table's cells.
+
+Trainings that are shortened are left out: they are scored at their end alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of
+from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Profile, Run, setting_of
 from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
 from fedpcs.experiments.sweep_groups import Group, Series, group
@@ -15,7 +18,8 @@ from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Run the accuracy table's cells and return the page of their curves."""
-    return page_of(dataset, profile, run_table(dataset, profile, run))
+    variants = (TUNED,) if setting_of(dataset, profile).shorter else VARIANTS
+    return page_of(dataset, profile, run_table(dataset, profile, run, variants))
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:

@@ -90,6 +90,9 @@ EXHIBITS: dict[str, Exhibit] = {
     ),
     "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), reads_data=True),
     "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), reads_data=True),
+    "unmoved-clients": Exhibit(
+        "the table with baselines whose clients rewards do not move", _of_training("unmoved_clients"), reads_data=True
+    ),
     "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field")),
     "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation")),
     "welfare": Exhibit("what clients gain together", _of_the_game("welfare")),

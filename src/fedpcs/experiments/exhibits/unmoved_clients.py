@@ -1,0 +1,27 @@
+"""The accuracy table once more, with baselines whose clients rewards do not move, as the paper's price of anarchy has.
+
+W is calibrated on random sampling with clients that give the lowest budget, and kept for clients that stay at their
+first. FedPCS's clients are paid and rational in both tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, STATIC, Profile, Run, setting_of, table_cells
+from fedpcs.experiments.exhibits.accuracy_table import page_of
+from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
+from fedpcs.experiments.exhibits.page import Page
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+
+
+def make_page(dataset: str, profile: Profile, run: Run) -> Page:
+    """Calibrate W, run both tables, and return their page."""
+    setting = setting_of(dataset, profile)
+    target = target_of(dataset, tune_bounds(setting, run, ("random",))["random"])
+    bound = calibrate_bound(setting, SELFISH, target, run)
+    done = []
+    for variant in (SELFISH, STATIC):  # one after the other: they share FedPCS's cells
+        done += run(table_cells(setting, {(variant, name): bound for name in SAMPLERS}))
+    page = page_of(dataset, profile, done, "unmoved-clients", "Clients whom rewards do not move,")
+    return replace(page, shrunk=(*page.shrunk, "IID only.") if page.shrunk else ())
