@@ -22,6 +22,10 @@ class InvalidInput(FedpcsError, ValueError):
     exit_code = 2
 
 
+class InUse(InvalidInput):
+    """Another process is working on what this one was to work on."""
+
+
 class NotConverged(FedpcsError):
     """A solver stopped without an answer it can vouch for. The best it has is in `solution`.
 

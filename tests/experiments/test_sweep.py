@@ -9,15 +9,19 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
-from fedpcs.errors import CorruptFile, FedpcsError, NotConverged
+from fedpcs.cli import app
+from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged
 from fedpcs.experiments import compare, reproduce, schedule_store, sweep
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.page_export import export_csv
 from fedpcs.experiments.run_config import as_toml, load_run_config
+from fedpcs.experiments.run_store import locked
 from fedpcs.experiments.sweep import run_cells, solve_games
 from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 from fedpcs.experiments.sweep_estimate import estimate
@@ -191,6 +195,29 @@ def test_a_sweep_killed_at_random_and_started_again_gives_the_same_table(tmp_pat
         assert table_of(folder) == table_of(tmp_path / "whole")
 
 
+def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole, tmp_path):
+    cells, store = whole
+    mine = CellStore(tmp_path)
+    folder = mine.run_of(cells[0]).folder
+    folder.mkdir(parents=True)
+    went = []
+
+    class Finishing(sweep.Silent):
+        """Stands for the other command: it finishes once all other cells are done."""
+
+        def moved(self, done, running):
+            went.extend(cell.key for cell, _ in running)
+            if len(done) == len(cells) - 1 and not running:
+                shutil.copytree(store.run_of(cells[0]).folder, folder, dirs_exist_ok=True)
+                others.close()
+
+    with ExitStack() as others:
+        others.enter_context(locked(folder))
+        assert run_cells(cells, mine, watcher=Finishing()) == {}
+    assert cells[0].key not in went
+    assert accuracies(cells, mine) == accuracies(cells, store)
+
+
 def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     cells, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
@@ -203,6 +230,23 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert [float(row["accuracy"]) for row in printed["cells"]] == accuracies(cells, store)
     assert os.fspath(report) == printed["report"]
+
+
+def test_report_writes_a_sweeps_cells_as_parquet_too(whole, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    cells, store = whole
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
+    assert CliRunner().invoke(app, ["report", str(tmp_path), "--parquet"]).exit_code == 0
+    written = parquet.read_table(tmp_path / "cells.parquet").to_pylist()
+    assert [row["accuracy"] for row in written] == accuracies(cells, store)
+
+
+def test_a_sweep_that_could_not_write_its_parquet_is_not_begun(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    answer = CliRunner().invoke(app, ["compare", "--parquet", "--out", str(tmp_path / "sweep")])
+    assert isinstance(answer.exception, InvalidInput)
+    assert "fedpcs[parquet]" in str(answer.exception)
+    assert not (tmp_path / "sweep").exists()
 
 
 def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):

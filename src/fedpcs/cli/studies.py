@@ -14,6 +14,7 @@ from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
 from fedpcs.errors import InvalidInput
 
 Profile = Literal["quick", "paper"]
+ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
 
 
 @app.command()
@@ -35,6 +36,7 @@ def compare(
     data_dir: DataDirOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, max=1024, help="Cells at a time; one a core if absent.")] = None,
     plan_only: Annotated[bool, typer.Option("--plan", help="Say what would be run and how long; run nothing.")] = False,
+    with_parquet: ParquetOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run samplers side by side over settings and seeds, and write one page with tables and figures.
@@ -44,8 +46,10 @@ def compare(
 
     Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
     """
-    from fedpcs.experiments import cell_store, compare, sweep_config
+    from fedpcs.experiments import cell_store, compare, page_export, sweep_config
 
+    if with_parquet:
+        page_export.check_parquet()  # before hours of training, not after
     sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     wanted = sweep_config.make_cells(sweep)
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
@@ -56,7 +60,7 @@ def compare(
         return
     compare.remember_sweep(folder, sweep, cells, _command_line())
     failures = compare.carry_out(plan, store, data_dir)
-    compare.print_sweep(compare.write_sweep(folder), as_json=as_json)
+    compare.print_sweep(compare.write_sweep(folder, with_parquet=with_parquet), as_json=as_json)
     compare.raise_if_failed(failures, wanted)
 
 
@@ -94,6 +98,7 @@ def reproduce(
 @app.command()
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs or sweeps.")],
+    with_parquet: ParquetOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write reports again, from files alone: of runs, of sweeps, finished or not.
@@ -103,7 +108,9 @@ def report(
     from fedpcs.experiments import compare, run_report, run_store
 
     written = [
-        compare.write_sweep(one) if compare.is_sweep(one) else run_report.write_report(run_store.open_run(one))
+        compare.write_sweep(one, with_parquet=with_parquet)
+        if compare.is_sweep(one)
+        else run_report.write_report(run_store.open_run(one))
         for one in folders
     ]
     print(json.dumps({"reports": [str(path) for path in written]}) if as_json else "\n".join(map(str, written)))

@@ -12,8 +12,9 @@ from pathlib import Path
 import torch
 
 from fedpcs._processes import end_with_parent, end_with_starter
-from fedpcs.errors import FedpcsError
+from fedpcs.errors import FedpcsError, InUse
 from fedpcs.experiments import own_code
+from fedpcs.experiments.cell_store import IN_USE
 from fedpcs.experiments.files import write_json
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import RunConfig
@@ -37,6 +38,8 @@ def work(connection: Connection, folder: str, config: str, data_dir: str | None,
     try:
         run_cell(Path(folder), RunConfig.model_validate_json(config), _path(data_dir), Path(games))
         answer = (0, "")
+    except InUse as error:
+        answer = (IN_USE, str(error))
     except FedpcsError as error:
         answer = (error.exit_code, str(error))
     except KeyboardInterrupt:

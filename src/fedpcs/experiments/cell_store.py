@@ -15,6 +15,9 @@ from fedpcs.experiments.files import read_json, write_whole
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_config import Cell
 
+# What a cell's process ends with if another command is at that cell.
+IN_USE = 75
+
 
 @dataclass(frozen=True)
 class Done:

@@ -19,7 +19,7 @@ from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import own_code
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.files import disk_errors, read_object, write_json
-from fedpcs.experiments.page_export import export_csv
+from fedpcs.experiments.page_export import export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.presets import preset_names
 from fedpcs.experiments.run_config import make_run_config, read_tables, read_value
@@ -143,11 +143,12 @@ def is_sweep(folder: Path) -> bool:
     return (folder / "sweep.json").is_file()
 
 
-def write_sweep(folder: Path) -> Path:
+def write_sweep(folder: Path, *, with_parquet: bool = False) -> Path:
     """Write a sweep's page and table from what its cells came to, done or not.
 
     Raises:
         CorruptFile: A file of the sweep or of a cell is damaged.
+        InvalidInput: The table is wanted as Parquet too, and pyarrow is not installed.
     """
     kept = read_object(folder / "sweep.json", "sweep", "cells", "command")
     sweep = make_sweep_config(kept["sweep"], str(folder / "sweep.json"))
@@ -160,6 +161,8 @@ def write_sweep(folder: Path) -> Path:
     table = folder / "cells.csv"
     if page.records:
         export_csv(page, table)
+        if with_parquet:
+            export_parquet(page, table.with_suffix(".parquet"))
     else:
         table.unlink(missing_ok=True)
     return write_page(page, folder)

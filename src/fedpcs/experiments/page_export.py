@@ -46,11 +46,7 @@ def export_parquet(page: Page, path: Path) -> None:
             number, or a column holds both.
         FedpcsError: The file cannot be written.
     """
-    if importlib.util.find_spec("pyarrow") is None:
-        raise InvalidInput(
-            "writing Parquet needs the package pyarrow, which is not installed. Run `pip install 'fedpcs[parquet]'`, "
-            "or write CSV: it has the same records."
-        )
+    check_parquet()
     pyarrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     columns, rows = _flat(page)
     arrays = []
@@ -65,6 +61,19 @@ def export_parquet(page: Page, path: Path) -> None:
     stream = io.BytesIO()
     parquet.write_table(pyarrow.table(arrays, names=columns), stream)
     write_whole(path, stream.getvalue())
+
+
+def check_parquet() -> None:
+    """Check that Parquet can be written.
+
+    Raises:
+        InvalidInput: pyarrow is not installed.
+    """
+    if importlib.util.find_spec("pyarrow") is None:
+        raise InvalidInput(
+            "writing Parquet needs the package pyarrow, which is not installed. Run `pip install 'fedpcs[parquet]'`, "
+            "or read the CSV: it has the same records."
+        )
 
 
 def _flat(page: Page) -> tuple[list[str], list[dict[str, Cell]]]:

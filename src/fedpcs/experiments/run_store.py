@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import fedpcs
-from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.files import read_object, write_json, write_whole
 from fedpcs.experiments.own_code import digests
@@ -174,7 +174,8 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a run's folder: one process at a time. The system lets go when the process ends, however it ends.
 
     Raises:
-        InvalidInput: Another process has it.
+        InUse: Another process has it.
+        InvalidInput: It cannot be made.
     """
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
@@ -186,12 +187,24 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         if not _lock(handle):
             holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
-            raise InvalidInput(
+            raise InUse(
                 f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
         yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(folder: Path) -> bool:
+    """Say whether a process works on a run's folder at this moment."""
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _lock(handle)
     finally:
         os.close(handle)
 

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 from fedpcs._threads import num_cores
 from fedpcs.errors import Interrupted, NotConverged
 from fedpcs.experiments.arm_plan import sampler_of
-from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.cell_store import IN_USE, CellStore
+from fedpcs.experiments.run_store import is_locked
 from fedpcs.experiments.schedule import is_played, selection_of
 from fedpcs.experiments.schedule_store import remembered_schedule, schedule_key, schedule_path
 from fedpcs.experiments.stop_signal import stop_signal
@@ -92,8 +93,10 @@ def run_cells(
         context.set_forkserver_preload(["fedpcs.experiments.cell_process"])
         jobs: list[_Job] = []
         while (waiting and not stopping.is_set()) or jobs:
-            while waiting and not stopping.is_set() and len(jobs) < (num_jobs or num_cores()):
-                jobs.append(_start(context, waiting.pop(0), store, data_dir))
+            while len(jobs) < (num_jobs or num_cores()) and not stopping.is_set():
+                if (cell := _take(waiting, done, store)) is None:
+                    break
+                jobs.append(_start(context, cell, store, data_dir))
             watcher.moved(done, [(job.cell, store.num_rounds_done(job.cell)) for job in jobs])
             wait([job.process.sentinel for job in jobs], timeout=_LOOK_SECONDS)
             if stopping.is_set():
@@ -103,6 +106,8 @@ def run_cells(
                 code, reason = _answer(job)
                 if code == 0:
                     done.append(job.cell)
+                elif code == IN_USE:
+                    waiting.append(job.cell)
                 elif code != 130 and not stopping.is_set():
                     failures[job.cell.key] = reason
                     _fail(job.cell, reason, store, watcher)
@@ -138,6 +143,18 @@ def solve_games(
                     failures[cell.key] = str(error)
                     _fail(cell, str(error), store, watcher)
     return failures
+
+
+def _take(waiting: list[Cell], done: list[Cell], store: CellStore) -> Cell | None:
+    """Take a cell off the list that no other command is at; what one has finished meanwhile is done."""
+    for cell in list(waiting):
+        if store.is_done(cell):
+            waiting.remove(cell)
+            done.append(cell)
+        elif not is_locked(store.run_of(cell).folder):
+            waiting.remove(cell)
+            return cell
+    return None
 
 
 def _fail(cell: Cell, reason: str, store: CellStore, watcher: SweepWatcher) -> None:

@@ -87,7 +87,7 @@ def _draw_finding(costs: Costs) -> tuple[Finding, ...]:
     )
     return (
         Finding(
-            "The saving shows that FedPCS's incentives make clients spend budgets that are better for the server.",
+            "FedPCS's cost is the lowest because of its optimal reward.",
             f"Drawing the budget-blind game's own clients by their budgets saves, of the whole saving under the same "
             f"rewards: {told}. The cost counts 1/ρ of drawn clients, and that falls whenever larger budgets are drawn "
             "more often, whatever clients do; it leaves out what unbiased weights would add to the noise.",

@@ -28,8 +28,8 @@ Behaviour = Literal["static", "selfish"]
 
 NUM_SEEDS: Mapping[Profile, int] = {"quick": 3, "paper": 10}
 ONE_GAME = (
-    "The paper shows a value of its own for each of Random, AOCS, Fed-CBS and DELTA. None of them looks at budgets, so "
-    "to a rational client they are the same game, and here they are one row: budget-blind."
+    "None of them looks at budgets, so to a rational client they are the same game, and here they are one row: "
+    "budget-blind."
 )
 SELECTION_WORDS: Mapping[Selection, str] = {"budget-aware": "FedPCS", "budget-blind": "budget-blind"}
 

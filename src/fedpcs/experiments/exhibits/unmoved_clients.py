@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, STATIC, Profile, Run, setting_of, table_cells
+from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Profile, Run, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of
 from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
 from fedpcs.experiments.exhibits.page import Page
@@ -20,8 +20,6 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     setting = setting_of(dataset, profile)
     target = target_of(dataset, tune_bounds(setting, run, ("random",))["random"])
     bound = calibrate_bound(setting, SELFISH, target, run)
-    done = []
-    for variant in (SELFISH, STATIC):  # one after the other: they share FedPCS's cells
-        done += run(table_cells(setting, {(variant, name): bound for name in SAMPLERS}))
-    page = page_of(dataset, profile, done, "unmoved-clients", "Clients whom rewards do not move,")
+    cells = table_cells(setting, {(variant, name): bound for variant in UNMOVED for name in SAMPLERS})
+    page = page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,")
     return replace(page, shrunk=(*page.shrunk, "IID only.") if page.shrunk else ())

@@ -91,7 +91,7 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
     best = _best(groups)
     shrunk = (
         "3 seeds, two aggregation rules; tanh-cnn, static and selfish clients for two samplers. The paper profile has "
-        "5 seeds, five rules, and all of it for all samplers.",
+        "5 seeds, five rules, and tanh-cnn and such clients for all samplers. tanh-cnn is weighed by precision alone.",
     )
     return replace(
         comparison_page("useful-privacy", done, command=f"fedpcs reproduce useful-privacy --profile {profile}"),
