@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -154,7 +155,7 @@ def _at(result: Mapping[str, Any], path: Sequence[str]) -> float:
     value: Any = result
     for name in path:
         value = value[name]
-    return float(value)
+    return math.nan if value is None else float(value)  # such as the loss of a model that ran away
 
 
 def _plain(value: Any) -> str:

@@ -38,6 +38,7 @@ _COLUMNS = (
     "privacy.mode",
     "privacy.clip_norm",
 )
+_LEAST_POINTS = 2
 _SPACE = "\N{NO-BREAK SPACE}"
 _MEANINGS = {
     "accuracy": "after the last round, on the test records, or on validation records where some are held out; mean ± "
@@ -208,7 +209,9 @@ def _epsilon(series: Series) -> str:
 
 
 def curve_drawings(found: Group) -> list[Drawing]:
-    """Return the figures of one group: accuracy and loss over rounds."""
+    """Return the figures of one group: accuracy and loss over rounds. One round alone makes no curve."""
+    if all(series.curve("accuracy")[0].size < _LEAST_POINTS for series in found.series):
+        return []
     place = f" ({found.words})" if found.words else ""
     best = max(found.series, key=lambda series: float(series.accuracy.mean()))
     records = best.done[0].cell.config.data.evaluated_on

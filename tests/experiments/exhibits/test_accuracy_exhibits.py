@@ -27,6 +27,7 @@ from fedpcs.experiments.exhibits.clip_bounds import (
 )
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
+from fedpcs.experiments.sweep_groups import group
 
 QUICK = setting_of("fashion-mnist", "quick")
 
@@ -164,8 +165,46 @@ def test_noise_is_told_against_the_update_without_it():
 @pytest.mark.parametrize(("lead", "verdict"), [(0.1, "agrees"), (-0.1, "differs")])
 def test_curves_are_ahead_or_not(lead, verdict):
     page = curves.page_of("fashion-mnist", "quick", whole_table(lead))
-    assert {finding.verdict for finding in page.findings} == {verdict}
+    *throughout, growing = page.findings
+    assert {finding.verdict for finding in throughout if "accuracy" in finding.claim} == {verdict}
+    assert sum("loss" in finding.claim for finding in throughout) == 4
+    assert growing.verdict == "cannot say"  # one ratio
     assert all(drawing.draw() for drawing in page.drawings[:2])
+
+
+def test_a_sampler_whose_model_ran_away_is_behind_and_still_drawn():
+    done = [one for one in whole_table(0.1, [TUNED]) if one.cell.config.data.partition == "iid"]
+    lost = [
+        replace(
+            one,
+            result={**one.result, "loss": None},
+            rounds=tuple({**line, "loss": None} for line in one.rounds),
+        )
+        if one.cell.sampler == "random"
+        else one
+        for one in done
+    ]
+    page = curves.page_of("fashion-mnist", "quick", lost)
+    assert [finding.verdict for finding in page.findings] == ["agrees", "agrees", "cannot say"]
+    assert all(drawing.draw() for drawing in page.drawings)
+
+
+def test_trainings_scored_once_have_no_curves():
+    done = [replace(one, rounds=one.rounds[-1:]) for one in whole_table(0.1, [CALIBRATED])]
+    assert accuracy_table.page_of("fashion-mnist", "quick", done).drawings == ()
+
+
+@pytest.mark.parametrize(("slope", "verdict"), [(0.1, "agrees"), (-0.1, "differs")])
+def test_a_lead_that_grows_with_the_ratio_is_told_from_one_that_falls(slope, verdict):
+    wide = setting_of("fashion-mnist", "paper")
+    cells = table_cells(wide, {(TUNED, name): 1.0 for name in ("random", "fedpcs")})
+    done = [
+        made(cell, 0.7 + (slope * float(cell.config.sampling.sampling_ratio) if cell.sampler == "fedpcs" else 0.0))
+        for cell in cells
+    ]
+    finding = curves.growth(group(done))
+    assert finding.verdict == verdict
+    assert f"{60 * slope:+.1f} points" in finding.found
 
 
 def test_skew_is_the_paired_difference_of_splits():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -79,7 +78,8 @@ def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: 
     """Return a bound at which a falling accuracy is near its target.
 
     Two bounds are tried at a time, one for each core of a small machine: four times as large or small until the target
-    lies between two of them, then where a line between these meets it, and the middle of them.
+    lies between two of them, then a third and two thirds of the way. No line is laid through accuracies: they may fall
+    off a cliff.
 
     Args:
         accuracies: Of some bounds.
@@ -103,15 +103,13 @@ def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: 
             ask([4.0 * max(above), 16.0 * max(above)])
         elif not above:
             ask([min(below) / 16.0, min(below) / 4.0])
-        elif not ask(_between(max(above), min(below), tried, target)):
+        elif not ask(_thirds(max(above), min(below))):
             break
     return min(tried, key=lambda bound: abs(tried[bound] - target))
 
 
-def _between(low: float, high: float, tried: dict[float, float], target: float) -> list[float]:
-    """Return where a line over log W meets the target, and the middle."""
-    share = (tried[low] - target) / (tried[low] - tried[high])
-    return [low * (high / low) ** share, math.sqrt(low * high)]
+def _thirds(low: float, high: float) -> list[float]:
+    return [low * (high / low) ** share for share in (1 / 3, 2 / 3)]
 
 
 def _cells(
