@@ -86,8 +86,13 @@ def reproduce(
     from fedpcs.experiments.exhibits.registry import EXHIBITS
 
     if name is None:
-        listed = {key: one.words for key, one in EXHIBITS.items()}
-        print(json.dumps(listed) if as_json else "\n".join(f"{key:18} {words}" for key, words in listed.items()))
+        listed = {key: {"words": one.words, "quick": one.quick} for key, one in EXHIBITS.items()}
+        lines = (f"{key:18} {one.words} ({one.quick})" for key, one in EXHIBITS.items())
+        print(
+            json.dumps(listed)
+            if as_json
+            else "\n".join(("In brackets: how long the quick profile takes on two cores.", *lines))
+        )
         return
     from fedpcs.experiments import reproduce
 

@@ -38,11 +38,13 @@ class Exhibit:
     Attributes:
         words: What it shows, in a line.
         make: Makes its page.
+        quick: How long its quick profile takes on two cores, with nothing done yet.
         reads_data: Whether it needs the data set.
     """
 
     words: str
     make: Callable[[Wanted], Page]
+    quick: str
     reads_data: bool = False
 
 
@@ -82,25 +84,34 @@ def _useful_privacy(wanted: Wanted) -> Page:
     return page
 
 
+_OF_THE_TABLE = "nothing after accuracy-table"
 EXHIBITS: dict[str, Exhibit] = {
     "accuracy-table": Exhibit(
         "accuracy of every sampler beside the paper's numbers",
         _of_training("accuracy_table"),
+        "90 min",
         reads_data=True,
     ),
-    "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), reads_data=True),
-    "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), reads_data=True),
-    "unmoved-clients": Exhibit(
-        "the table with baselines whose clients rewards do not move", _of_training("unmoved_clients"), reads_data=True
+    "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), _OF_THE_TABLE, reads_data=True),
+    "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), _OF_THE_TABLE, reads_data=True),
+    "ablation": Exhibit(
+        "where FedPCS's gain comes from", _of_training("ablation"), "15 min after accuracy-table", reads_data=True
     ),
-    "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field")),
-    "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation")),
-    "welfare": Exhibit("what clients gain together", _of_the_game("welfare")),
-    "server-cost": Exhibit("what the server pays and loses", _of_the_game("server_cost")),
-    "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage")),
-    "data-distribution": Exhibit("who holds which classes", _data_distribution, reads_data=True),
-    "useful-privacy": Exhibit("every sampler and rule at an ε people would accept", _useful_privacy, reads_data=True),
-    "ablation": Exhibit("where FedPCS's gain comes from", _of_training("ablation"), reads_data=True),
+    "unmoved-clients": Exhibit(
+        "the table with baselines whose clients rewards do not move",
+        _of_training("unmoved_clients"),
+        "25 min after accuracy-table",
+        reads_data=True,
+    ),
+    "useful-privacy": Exhibit(
+        "every sampler and rule at an ε people would accept", _useful_privacy, "45 min", reads_data=True
+    ),
+    "data-distribution": Exhibit("who holds which classes", _data_distribution, "seconds", reads_data=True),
+    "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field"), "1 min"),
+    "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation"), "2 min"),
+    "welfare": Exhibit("what clients gain together", _of_the_game("welfare"), "1 min"),
+    "server-cost": Exhibit("what the server pays and loses", _of_the_game("server_cost"), "3 min"),
+    "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage"), "2 min"),
 }
 
 
