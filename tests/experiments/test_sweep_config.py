@@ -85,6 +85,16 @@ def test_files_and_flags_say_the_same(tmp_path):
     assert make_cells(read_sweep(str(path)))[0].config.rounds == 4
 
 
+def test_a_base_is_looked_for_beside_the_sweeps_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "run.toml").write_text("rounds = 9\n")
+    (tmp_path / "studies/run.toml").write_text("rounds = 3\n")
+    (tmp_path / "studies/sweep.toml").write_text('base = "run.toml"\nsamplers = ["random"]\nseeds = [0]\n')
+    (cell,) = make_cells(read_sweep("studies/sweep.toml"))
+    assert cell.config.rounds == 3
+
+
 def test_a_run_file_brings_its_own_samplers_and_seeds(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text('seeds = [5]\nrounds = 3\n[sampling]\nsamplers = ["oort"]\n')

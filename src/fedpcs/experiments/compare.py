@@ -208,7 +208,12 @@ def _tables(source: str) -> dict[str, Any]:
     if source in preset_names():
         return _of_run(source)
     values = read_tables(source)
-    return values if any(key in values for key in _OF_A_SWEEP) else _of_run(source)
+    if not any(key in values for key in _OF_A_SWEEP):
+        return _of_run(source)
+    base = values.get("base")
+    if isinstance(base, str) and base not in preset_names():
+        values["base"] = str(Path(source).parent / base)  # a path is written down as seen from its file
+    return values
 
 
 def _of_run(source: str) -> dict[str, Any]:
