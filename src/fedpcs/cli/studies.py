@@ -67,7 +67,9 @@ def compare(
 @app.command()
 def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="EXHIBIT", help="Which; the list if absent.")] = None,
-    dataset: Annotated[str, typer.Option(metavar="NAME", help="On which data set.")] = "fashion-mnist",
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="On which data set; fashion-mnist if absent.")
+    ] = None,
     profile: Annotated[str, typer.Option(metavar="quick|paper", help="Two cores, or the paper's sizes.")] = "quick",
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where exhibits and their cells are kept.")] = Path(
         "fedpcs-runs/reproduce"
@@ -83,20 +85,22 @@ def reproduce(
 
     Example: fedpcs reproduce welfare
     """
-    from fedpcs.experiments.exhibits.registry import EXHIBITS
+    from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
 
     if name is None:
-        listed = {key: {"words": one.words, "quick": one.quick} for key, one in EXHIBITS.items()}
-        lines = (f"{key:18} {one.words} ({one.quick})" for key, one in EXHIBITS.items())
-        print(
-            json.dumps(listed)
-            if as_json
-            else "\n".join(("In brackets: how long the quick profile takes on two cores.", *lines))
-        )
+        if as_json:
+            print(json.dumps({key: {"words": one.words, "quick": one.quick} for key, one in EXHIBITS.items()}))
+            return
+        print("In brackets: how long the quick profile takes on two cores.")
+        for key, one in EXHIBITS.items():
+            print(f"{key:18} {one.words} ({one.quick})")
         return
+    if dataset is not None and not exhibit(name).reads_data:
+        raise InvalidInput(f"--dataset {dataset}: {name} is about the game alone and reads no data. Leave it out.")
     from fedpcs.experiments import reproduce
 
-    found = reproduce.reproduce(name, dataset, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done)
+    data = dataset or "fashion-mnist"
+    found = reproduce.reproduce(name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done)
     print(json.dumps({"report": str(found)}) if as_json else found)
 
 
