@@ -40,6 +40,10 @@ class NotConverged(FedpcsError):
         self.solution = solution
 
 
+class Unfinished(FedpcsError):
+    """Something cannot be told before other work is done."""
+
+
 class BudgetExhausted(FedpcsError):
     """A release would take a client past its privacy limit, so it must not happen.
 

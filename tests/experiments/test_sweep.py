@@ -2,6 +2,7 @@
 
 import csv
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fedpcs.cli import app
-from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged
+from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
 from fedpcs.experiments import compare, reproduce, schedule_store, sweep
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.page_export import export_csv
@@ -216,6 +217,24 @@ def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole
         assert run_cells(cells, mine, watcher=Finishing()) == {}
     assert cells[0].key not in went
     assert accuracies(cells, mine) == accuracies(cells, store)
+
+
+def test_a_cell_that_somebody_ends_by_itself_is_told(whole, tmp_path):
+    cells, _ = whole
+
+    class Ending(sweep.Silent):
+        def moved(self, done, running):
+            if running and not done:
+                for child in multiprocessing.active_children():
+                    child.terminate()
+
+    failures = run_cells(cells[:1], CellStore(tmp_path), num_jobs=1, watcher=Ending())
+    assert list(failures) == [cells[0].key]
+
+
+def test_an_exhibit_that_waits_for_a_search_is_not_made(tmp_path):
+    with pytest.raises(Unfinished, match="without --only-done"):
+        reproduce.reproduce("accuracy-table", "fashion-mnist", "quick", tmp_path, only_done=True)
 
 
 def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):

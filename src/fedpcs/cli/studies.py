@@ -42,7 +42,7 @@ def compare(
     """Run samplers side by side over settings and seeds, and write one page with tables and figures.
 
     Cells that are done are reused: stop it at any time and give the same command again. Exit code 1 if some cells
-    could not be run, 2 for bad input, 3 if a game has no certified equilibrium, 130 if interrupted.
+    could not be run, 2 for bad input, 130 if interrupted.
 
     Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
     """

@@ -18,7 +18,9 @@ from fedpcs.experiments.cell_store import IN_USE
 from fedpcs.experiments.files import write_json
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import RunConfig
-from fedpcs.experiments.run_store import RunStore, is_by_this_code, locked
+from fedpcs.experiments.run_store import RunStore, code_digest, is_by_this_code, locked
+
+code_digest()  # cells are forked from a process that has loaded this code, and are run by it whatever becomes of files
 
 
 def work(connection: Connection, folder: str, config: str, data_dir: str | None, games: str) -> None:
@@ -56,12 +58,21 @@ def run_cell(folder: Path, config: RunConfig, data_dir: Path | None, games: Path
     began = time.monotonic()
     if (folder / "manifest.json").exists() and not is_by_this_code(RunStore(folder)):
         with locked(folder):
-            shutil.rmtree(folder)
+            _empty(folder)
     if (folder / "manifest.json").exists():
         resume_run(folder, games=games, draws_report=False)
         return
     start_run(config, folder, data_dir, games=games, draws_report=False)
     write_json(folder / "seconds.json", round(time.monotonic() - began, 3))
+
+
+def _empty(folder: Path) -> None:
+    """Delete what is in a folder but its lock, which is held. The manifest goes last: until then it is a run."""
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == "manifest.json"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "lock":
+            path.unlink()
 
 
 def _path(name: str | None) -> Path | None:

@@ -158,13 +158,13 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> Path:
     missing = [cell for cell in cells if not store.is_done(cell)]
     failures = {cell.key: reason for cell in missing if (reason := store.failure_of(cell))}
     page = comparison_page(sweep.name, done, failures, missing=missing, command=kept["command"])
-    table = folder / "cells.csv"
+    table, typed = folder / "cells.csv", folder / "cells.parquet"
+    for older in (table, typed):
+        older.unlink(missing_ok=True)
     if page.records:
         export_csv(page, table)
-        if with_parquet:
-            export_parquet(page, table.with_suffix(".parquet"))
-    else:
-        table.unlink(missing_ok=True)
+    if page.records and with_parquet:
+        export_parquet(page, typed)
     return write_page(page, folder)
 
 

@@ -71,12 +71,12 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     try_out(config, dataset)
     data = dealt_out(config, dataset, config.seeds[0])
     found = [_clients(config, data), _time(config, dataset)]
+    schedules = {name: make_schedule(config, sampler_of(config, name)) for name in config.sampling.samplers}
     if config.privacy.mode == "none":
         return [*found, Check("privacy", "note", promise(config.privacy))]
     norms = measured_norms(config, data)
     found.append(_clipping(config, norms))
-    for name in config.sampling.samplers:
-        schedule = make_schedule(config, sampler_of(config, name))
+    for name, schedule in schedules.items():
         found += [_noise(name, config, schedule, data, norms), _epsilon(name, config, schedule)]
     return [*found, Check("promise", "fine", promise(config.privacy))]
 

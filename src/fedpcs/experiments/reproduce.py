@@ -12,6 +12,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from fedpcs.errors import Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
 from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_failed
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
@@ -50,14 +51,19 @@ def reproduce(
         The page.
 
     Raises:
-        FedpcsError: Cells could not be run; the page is there all the same.
+        FedpcsError: Cells could not be run; the page is there all the same, if it can be.
+        Unfinished: Nothing is to be run, and what the exhibit shows depends on cells that are not done.
     """
     found = exhibit(name)
     began = time.monotonic()
     missing: dict[str, Cell] = {}
     failures: dict[str, str] = {}
     run = _runner(CellStore(root), data_dir, num_jobs, only_done, missing, failures)
-    page = found.make(Wanted(dataset, profile, data_dir, run))
+    try:
+        page = found.make(Wanted(dataset, profile, data_dir, run))
+    except Unfinished as error:
+        raise_if_failed(failures, list(missing.values()))
+        raise Unfinished(f"{error} Give the command without --only-done.") from None
     told = _told(page, missing, failures, None if only_done else time.monotonic() - began)
     report = write_exhibit(told, root / folder_name(name, dataset, profile))
     raise_if_failed(failures, list(missing.values()))
@@ -94,6 +100,8 @@ def _runner(
     def run(cells: Sequence[Cell]) -> list[Done]:
         if not only_done and not all(store.is_done(cell) for cell in cells):
             failures.update(carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir))
+        for cell in filter(store.is_done, cells):  # another command may have done what failed here
+            failures.pop(cell.key, None)
         missing.update({cell.key: cell for cell in cells if not store.is_done(cell)})
         return [store.read(cell) for cell in cells if store.is_done(cell)]
 

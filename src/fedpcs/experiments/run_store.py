@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import platform
@@ -29,7 +30,10 @@ from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 # What must be the same for a resumed run to equal one that never stopped.
 _MUST_MATCH = ("config", "data", "code", "own_code", "fedpcs", "torch", "numpy", "numba", "scipy")
 # Words in the paths of source files that show numbers and do not make them.
-_ONLY_SHOW = ("cli/", "figure", "report", "page", "progress", "table", "sweep", "compare", "exhibits")
+_ONLY_SHOW = (
+    *("cli/", "figure", "report", "page", "progress", "table"),
+    *("sweep", "compare", "exhibits", "reproduce", "doctor"),
+)
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,12 @@ def is_by_this_code(store: RunStore) -> bool:
     return before.get("code") == code_digest() and before.get("own_code") == digests(store.config())
 
 
+@functools.cache
 def code_digest() -> str:
-    """Return the SHA-256 of fedpcs's own source files, but those that only show results: what "the same code" means."""
+    """Return the SHA-256 of fedpcs's own source files, but those that only show results: what "the same code" means.
+
+    Files are read at the first call; what becomes of them later is not what this process runs.
+    """
     root = Path(fedpcs.__file__).parent
     total = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):

@@ -104,11 +104,11 @@ def run_cells(
             for job in [job for job in jobs if not job.process.is_alive()]:
                 jobs.remove(job)
                 code, reason = _answer(job)
-                if code == 0:
+                if code == 0 or store.is_done(job.cell):
                     done.append(job.cell)
-                elif code == IN_USE:
+                elif code == IN_USE or is_locked(store.run_of(job.cell).folder):  # another command was quicker
                     waiting.append(job.cell)
-                elif code != 130 and not stopping.is_set():
+                elif not stopping.is_set():
                     failures[job.cell.key] = reason
                     _fail(job.cell, reason, store, watcher)
         if stopping.is_set():

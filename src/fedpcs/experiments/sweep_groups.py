@@ -118,6 +118,11 @@ def against(one: Series, other: Series, num_comparisons: int = 1) -> PairedDiffe
     return paired_difference(mine, theirs, 1.0 - _DOUBT / num_comparisons, resolution=resolution)
 
 
+def has_common_seed(one: Series, other: Series) -> bool:
+    """Say whether two series can be compared in pairs."""
+    return not set(one.seeds).isdisjoint(other.seeds)
+
+
 def best_of(found: Group) -> Series | None:
     """Return the sampler that is better than every other by paired intervals that hold together; None if none is."""
     if len(found.series) < 2:

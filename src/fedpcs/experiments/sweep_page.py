@@ -17,7 +17,7 @@ from fedpcs.experiments.run_report_promise import promise
 from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_figures import curves_figure
-from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, is_alike, summary
+from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, is_alike, summary
 from fedpcs.experiments.sweep_points import Bar, Curve
 
 REFERENCE = "fedpcs"
@@ -137,7 +137,7 @@ def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
     return (
         series.sampler,
         accuracy_words(series, reference),
-        "–" if reference is None or reference.sampler == series.sampler else _against(reference, series),
+        "–" if reference is None or reference.sampler == series.sampler else against_words(reference, series),
         _epsilon(series) if is_private else "no noise",
         style.amount(series.mean("paid")),
         style.gain(max(played)) if played else "not played",
@@ -145,8 +145,9 @@ def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
     )
 
 
-def _against(reference: Series, series: Series) -> str:
-    if not set(reference.seeds) & set(series.seeds):
+def against_words(reference: Series, series: Series) -> str:
+    """Return the difference of two series in words, if they have a seed in common."""
+    if not has_common_seed(reference, series):
         return "no seed in common"
     return difference_words(against(reference, series))
 
@@ -325,6 +326,11 @@ def provenance(done: Sequence[Done]) -> dict[str, str]:
     return found
 
 
+def _one_value(value: Any) -> str | float | int | bool:
+    """Return a value of the grid as a table's cell holds it."""
+    return value if isinstance(value, str | float | int | bool) else str(value)
+
+
 def record_of(one: Done) -> dict[str, Any]:
     """Return a cell as one flat row."""
     config, result = one.cell.config, one.result
@@ -340,7 +346,7 @@ def record_of(one: Done) -> dict[str, Any]:
         "behaviour": config.game.behaviour,
         "mode": config.privacy.mode,
         "clip_norm": float(config.privacy.clip_norm),
-        **{f"set.{key}": str(value) for key, value in one.cell.point.items() if key not in _COLUMNS},
+        **{f"set.{key}": _one_value(value) for key, value in one.cell.point.items() if key not in _COLUMNS},
         "seed": one.cell.seed,
         "rounds": result["rounds"],
         "accuracy": result["accuracy"],

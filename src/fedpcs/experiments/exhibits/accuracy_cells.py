@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.paper_numbers import SPLITS
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.learning.datasets import DATASETS
@@ -32,12 +32,11 @@ class Setting:
 
     Attributes:
         base: The preset.
-        changes: Keys of it that are changed.
+        changes: Keys of it that are changed; none in the paper profile.
         shorter: Keys changed further wherever W is sought or is not tuned: such trainings are many.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
         variants: How W is come by and clients behave, one table for each.
-        shrunk: What is smaller than in the paper, one sentence each.
     """
 
     base: str
@@ -46,7 +45,6 @@ class Setting:
     ratios: tuple[float, ...]
     seeds: tuple[int, ...]
     variants: tuple[str, ...]
-    shrunk: tuple[str, ...]
 
 
 # Otherwise all clients train in every round so that some can be drawn.
@@ -54,12 +52,13 @@ _CHEAP_AOCS = {"sampling.settings.aocs.norms": "last-known"}
 # Of the table with W tuned, and of trainings that are shorter.
 _QUICK_ROUNDS = {
     "fashion-mnist": (10, 4),
-    "cifar-10": (2, 1),
-    "svhn": (2, 1),
-    "cifar-100": (2, 1),
-    "cinic-10": (2, 1),
-    "tiny-imagenet": (2, 1),
+    "cifar-10": (3, 2),
+    "svhn": (3, 2),
+    "cifar-100": (3, 2),
+    "cinic-10": (3, 2),
+    "tiny-imagenet": (3, 2),
 }
+_MANY_ROUNDS = 6  # so many are scored every other round
 
 
 def setting_of(dataset: str, profile: Profile) -> Setting:
@@ -71,27 +70,48 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
     if dataset not in _QUICK_ROUNDS:
         raise InvalidInput(f"dataset must be one of {', '.join(_QUICK_ROUNDS)}, got {dataset!r}.")
     if profile == "paper":
-        return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS, ())
-    (rounds, fewer), paper = _QUICK_ROUNDS[dataset], load_run_config(dataset)
+        return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS)
+    rounds, fewer = _QUICK_ROUNDS[dataset]
+    training = load_run_config(dataset).training
+    # One pass is then about as many steps as the paper's several.
+    smaller = 2 ** round(math.log2(training.batch_size / training.local_epochs))
+    changes = {
+        "rounds": rounds,
+        "evaluate_every": 2 if rounds >= _MANY_ROUNDS else 1,
+        "training.local_epochs": 1,
+        "training.batch_size": smaller,
+        **_CHEAP_AOCS,
+    }
+    shorter = {"rounds": fewer, "evaluate_every": fewer}
+    variants = VARIANTS if dataset == "fashion-mnist" else (TUNED,)
+    return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2), variants)
+
+
+def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = SAMPLERS) -> tuple[str, ...]:
+    """Return what is smaller than in the paper on a page of some variants and samplers, one sentence each."""
+    if not setting.changes:
+        return ()
+    paper, smaller = load_run_config(setting.base), setting.changes["training.batch_size"]
     passes, size = paper.training.local_epochs, paper.training.batch_size
-    smaller = 2 ** round(math.log2(size / passes))  # one pass is then about as many steps as the paper's several
-    records = DATASETS[dataset].num_train // paper.data.num_clients
-    shrunk = (
-        f"{rounds} rounds instead of {paper.rounds}, and {fewer} where W is sought or is not tuned: accuracies are "
-        "those of an unfinished training.",
+    records = DATASETS[setting.base].num_train // paper.data.num_clients
+    most, fewer = setting.changes["rounds"], setting.shorter["rounds"]
+    shown = dict.fromkeys(variants or setting.variants)
+    lengths = {most if variant == TUNED else fewer for variant in shown}
+    told = f"{most} rounds where W is tuned and {fewer} elsewhere" if len(lengths) > 1 else f"{lengths.pop()} rounds"
+    sentences = [
+        f"{told}, instead of {paper.rounds}: accuracies are those of an unfinished training.",
+        f"W was sought in trainings of {fewer} rounds.",
         f"Each client passes over its records once, in batches of {smaller}, not {passes} times in batches of {size}: "
         f"{-(-records // smaller)} steps for {passes * -(-records // size)}.",
-        "AOCS goes by the norm last heard from a client; the paper's has all clients train in every round.",
-        "Sampling ratio 0.2 only; the paper has 0.5 and 0.8 too.",
-        "3 seeds; accuracy is taken every other round.",
-    )
-    fewer_passes = {"training.local_epochs": 1, "training.batch_size": smaller}
-    changes = {"rounds": rounds, "evaluate_every": 2, **fewer_passes, **_CHEAP_AOCS}
-    shorter = {"rounds": fewer, "evaluate_every": fewer}
-    if dataset == "fashion-mnist":
-        return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2), VARIANTS, shrunk)
-    only = "W is tuned only: with so few rounds none of the paper's accuracies could be calibrated to."
-    return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2), (TUNED,), (*shrunk, only))
+        f"Sampling ratio 0.2 only; the paper has 0.5 and 0.8 too. {len(setting.seeds)} seeds.",
+    ]
+    if "aocs" in samplers:
+        sentences.append("AOCS goes by the norm last heard from a client; in the paper all clients train every round.")
+    if setting.variants == (TUNED,) == tuple(shown):
+        sentences.append("W is tuned only: with so few rounds none of the paper's accuracies could be calibrated to.")
+    if set(shown) <= set(UNMOVED):
+        sentences.append("IID only.")
+    return tuple(sentences)
 
 
 def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
@@ -107,7 +127,7 @@ def changes_of(setting: Setting, variant: str) -> dict[str, Any]:
 
 def splits_of(setting: Setting, variant: str) -> list[str]:
     """Return how records are dealt out; a shrunk table of unmoved clients has only the split W was calibrated on."""
-    return ["iid"] if variant in UNMOVED and setting.shrunk else list(SPLITS)
+    return ["iid"] if variant in UNMOVED and setting.changes else list(SPLITS)
 
 
 def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float]) -> list[Cell]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedpcs.errors import InvalidInput
+from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, SELFISH, Run, Setting, behaviour_of
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
@@ -23,7 +24,7 @@ _START = {CALIBRATED: 60.0, SELFISH: 4.0}
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best W of those tried, and the accuracy it came to on validation records."""
+    """The W taken of those tried, and the accuracy it came to on validation records."""
 
     bound: float
     accuracy: float
@@ -36,16 +37,18 @@ def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str
     found = {}
     for name, tried in cells.items():
         results = [done[cell.key] for cell in tried if cell.key in done]
-        if not results:
-            raise InvalidInput(f"no tuning run of {name} came to its end; see why, and try again.")
+        if missing := len(tried) - len(results):
+            raise Unfinished(f"{missing} of the {len(tried)} trainings by which W is tuned for {name} are not done.")
         found[name] = best_bound(results)
     return found
 
 
 def best_bound(results: Sequence[Done]) -> Tuned:
-    """Return the W of the highest accuracy; of equals, the least: less noise."""
+    """Return the least W whose accuracy is within one standard error of the highest: less noise, and no luck."""
     tried = [Tuned(float(one.cell.config.privacy.clip_norm), one.result["accuracy"]) for one in results]
-    return max(sorted(tried, key=lambda one: one.bound), key=lambda one: one.accuracy)
+    best = max(one.accuracy for one in tried)
+    error = math.sqrt(best * (1.0 - best) / results[0].result["num_test"])
+    return min((one for one in tried if one.accuracy >= best - error), key=lambda one: one.bound)
 
 
 def target_of(dataset: str, tuned: Tuned) -> float:
@@ -68,7 +71,7 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
         changed = behaviour_of(variant, "random")
         results = run(_cells(setting, "random", bounds, _CALIBRATION_SEED, 0.0, changed))
         if len(results) < len(bounds):
-            raise InvalidInput(f"random sampling with W among {list(bounds)} came to no end; W cannot be calibrated.")
+            raise Unfinished(f"W is calibrated by random sampling with W among {list(bounds)}: not all are done.")
         return [one.result["accuracy"] for one in results]
 
     return bracketed(accuracies, target, _START[variant])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Profile, Run, setting_of
+from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Profile, Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
 from fedpcs.experiments.sweep_groups import Group, Series, group
@@ -35,8 +35,10 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         comparison_page("curves", done, command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}"),
         name=f"curves-{dataset}",
         title=f"Accuracy and loss over rounds on {dataset}",
-        headline=f"FedPCS's mean accuracy is the highest in every round of {first} of {len(accuracy)} settings.",
-        shrunk=setting_of(dataset, profile).shrunk,
+        headline=f"FedPCS's mean accuracy is the highest in every round of {first} of {len(accuracy)} settings."
+        if accuracy
+        else "Too few cells are done yet.",
+        shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in groups]),
         findings=(*accuracy, *loss, growth(groups)),
     )
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of
+from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import findings_of, run_table
 from fedpcs.experiments.exhibits.page import Drawing, Page, Table
 from fedpcs.experiments.sweep_figures import bars_figure
-from fedpcs.experiments.sweep_groups import Group, Series, against, group
+from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed
 from fedpcs.experiments.sweep_page import bar_words, comparison_page, comparison_table
 from fedpcs.experiments.sweep_points import Bar
 
@@ -28,9 +28,14 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     skewed = [one for one in groups if one.point["data.partition"] == "dirichlet"]
     pairs = [(one, even) for one in skewed if (even := _even(one, groups)) is not None]
     costs = {
-        one.words: [_cost(series, other) for series in one.series if (other := even.of(series.sampler)) is not None]
+        one.words: [
+            _cost(series, other)
+            for series in one.series
+            if (other := even.of(series.sampler)) is not None and has_common_seed(series, other)
+        ]
         for one, even in pairs
     }
+    costs = {words: bars for words, bars in costs.items() if bars}
     return replace(
         comparison_page(
             "non-iid",
@@ -40,7 +45,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         name=f"non-iid-{dataset}",
         title=f"Label skew on {dataset}",
         headline=_headline(costs),
-        shrunk=setting_of(dataset, profile).shrunk,
+        shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in skewed]),
         findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
         tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
         drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),
@@ -66,7 +71,7 @@ def _table(words: str, bars: Sequence[Bar]) -> Table:
 def _drawing(words: str, bars: Sequence[Bar]) -> Drawing:
     def draw() -> Figure:
         least = max(bars, key=lambda bar: bar.mean)
-        title = f"Label skew changes {least.label} least: by {100 * least.mean:+.1f} points".replace("-", "−")
+        title = f"Label skew costs {least.label} least: {100 * least.mean:+.1f} points".replace("-", "−")
         return bars_figure(bars, title, f"{words}; accuracy under Dirichlet(0.5) minus IID, same seeds.")
 
     return Drawing(f"cost of skew {words}", draw)
@@ -78,6 +83,6 @@ def _headline(costs: dict[str, list[Bar]]) -> str:
     words, bars = next(iter(costs.items()))
     least, most = max(bars, key=lambda bar: bar.mean), min(bars, key=lambda bar: bar.mean)
     return (
-        f"Label skew changes accuracy by {100 * least.mean:+.1f} points for {least.label}, which it touches least, and "
-        f"by {100 * most.mean:+.1f} for {most.label} ({words})."
+        f"Label skew costs {least.label} least ({100 * least.mean:+.1f} points) and {most.label} most "
+        f"({100 * most.mean:+.1f}; {words})."
     )

@@ -6,8 +6,6 @@ first. FedPCS's clients are paid and rational in both tables.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Profile, Run, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of
 from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
@@ -21,5 +19,4 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     target = target_of(dataset, tune_bounds(setting, run, ("random",))["random"])
     bound = calibrate_bound(setting, SELFISH, target, run)
     cells = table_cells(setting, {(variant, name): bound for variant in UNMOVED for name in SAMPLERS})
-    page = page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,")
-    return replace(page, shrunk=(*page.shrunk, "IID only.") if page.shrunk else ())
+    return page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,")
