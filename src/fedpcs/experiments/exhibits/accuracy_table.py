@@ -185,7 +185,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
 
 
 def _noise(done: Sequence[Done]) -> str:
-    return f"{statistics.fmean(one.rounds[-1]['noise_norm']['median'] for one in done):.2g}"
+    return f"{statistics.fmean(one.rounds[-1]['noise_norm']['median'] for one in done):.3g}"
 
 
 def _headline(dataset: str, groups: Sequence[Group]) -> str:
