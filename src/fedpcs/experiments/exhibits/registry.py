@@ -89,13 +89,13 @@ EXHIBITS: dict[str, Exhibit] = {
     "accuracy-table": Exhibit(
         "accuracy of every sampler beside the paper's numbers",
         _of_training("accuracy_table"),
-        "90 min",
+        "110 min",
         reads_data=True,
     ),
     "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), _OF_THE_TABLE, reads_data=True),
     "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), _OF_THE_TABLE, reads_data=True),
     "ablation": Exhibit(
-        "where FedPCS's gain comes from", _of_training("ablation"), "15 min after accuracy-table", reads_data=True
+        "where FedPCS's gain comes from", _of_training("ablation"), "20 min after accuracy-table", reads_data=True
     ),
     "unmoved-clients": Exhibit(
         "the table with baselines whose clients rewards do not move",
