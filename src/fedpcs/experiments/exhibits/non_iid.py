@@ -85,4 +85,8 @@ def _headline(costs: dict[str, list[Bar]]) -> str:
 def _told(bars: Sequence[Bar]) -> str:
     """Say whom skew costs accuracy, as far as seeds can tell; a mean alone would praise a model that learnt nothing."""
     clear = [bar.label for bar in bars if bar.high < 0.0]
-    return f"Label skew costs {', '.join(clear)}" if clear else "Label skew costs nobody anything that seeds can tell"
+    return (
+        f"Label skew clearly costs accuracy with {', '.join(clear)}"
+        if clear
+        else "Label skew costs nobody anything that seeds can tell"
+    )
