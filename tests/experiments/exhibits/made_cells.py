@@ -11,10 +11,12 @@ from fedpcs.experiments.sweep_config import Cell
 def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100.0, **more: Any) -> Done:
     """A cell that came to this accuracy, rising to it over its rounds."""
     rounds = cell.config.rounds
+    rule = cell.config.sampling.rule
     spread = {"minimum": 0.5 * epsilon, "median": epsilon, "maximum": 2.0 * epsilon}
     lines = tuple(
         {
             "round": now,
+            "rule": "hajek" if rule == "default" else rule,
             "accuracy": accuracy * (now + 1) / rounds,
             "loss": 2.0 - accuracy * (now + 1) / rounds,
             "update_norm": {"minimum": 5.0, "median": 5.0, "maximum": 5.0},

@@ -6,7 +6,15 @@ import pytest
 from made_cells import made
 
 from fedpcs.errors import InvalidInput, Unfinished
-from fedpcs.experiments.exhibits import ablation, accuracy_table, curves, non_iid, unmoved_clients, useful_privacy
+from fedpcs.experiments.exhibits import (
+    ablation,
+    accuracy_table,
+    best_rules,
+    curves,
+    non_iid,
+    unmoved_clients,
+    useful_privacy,
+)
 from fedpcs.experiments.exhibits.accuracy_cells import (
     CALIBRATED,
     SELFISH,
@@ -172,6 +180,40 @@ def test_the_page_of_unmoved_clients_has_one_bound_and_both_behaviours():
     bounds = {row[page.tables[0].headings.index("W")] for table in page.tables for row in table.rows}
     assert len(bounds) == 1
     assert "unmoved-clients" in page.commands[0][0]
+
+
+def ruled(cell):
+    """Accuracy that falls with W, and by the rule: random does best by its own, FedPCS by precision."""
+    liked = {"random": "default", "fedpcs": "precision"}.get(cell.sampler, "normalised")
+    return falling(float(cell.config.privacy.clip_norm)) - (0.0 if cell.config.sampling.rule == liked else 0.1)
+
+
+def test_every_sampler_gets_the_rule_that_did_best_on_validation_records():
+    asked = []
+    page = best_rules.make_page("fashion-mnist", "quick", runner(ruled, asked))
+    shown = [{row[0]: row[table.headings.index("rule")] for row in table.rows} for table in page.tables[:2]]
+    wanted = dict.fromkeys(SAMPLERS, "normalised") | {"random": "hajek", "fedpcs": "precision"}
+    assert shown == [wanted, wanted]
+    assert [table.title for table in page.tables[:2]] == [
+        f"W calibrated, rule tuned: {split}, τ = 0.2" for split in ("iid", "dirichlet")
+    ]
+    assert {row[0]: row[-1] for row in page.tables[2].rows} == wanted
+
+
+def test_rules_are_tuned_under_the_w_of_the_table_on_records_nobody_is_scored_on():
+    asked = []
+    best_rules.tune_rules(QUICK, 20.0, runner(ruled, asked))
+    assert len(asked) == len(SAMPLERS) * len(best_rules.TRIED)
+    assert {float(cell.config.privacy.clip_norm) for cell in asked} == {20.0}
+    assert all(float(cell.config.data.validation_share) > 0.0 for cell in asked)
+    assert not {cell.seed for cell in asked} & set(QUICK.seeds)
+    with pytest.raises(Unfinished, match="15 of the 15 trainings by which rules are tuned"):
+        best_rules.tune_rules(QUICK, 20.0, lambda cells: [])
+
+
+def test_of_rules_that_do_equally_well_a_samplers_own_is_kept():
+    tried = best_rules.tune_rules(QUICK, 20.0, runner(lambda cell: 0.5, []))
+    assert {one.best for one in tried.values()} == {"default"}
 
 
 def test_only_the_tuned_table_has_all_rounds():

@@ -2,8 +2,9 @@
 
 The paper prints neither its clipping bound W, to which the noise is proportional, nor what clients do whom a baseline
 draws. So the table comes twice: W tuned for each sampler, as a practitioner would; and W calibrated on random sampling
-to the accuracy the paper prints for it. Two more variants have baselines whose clients rewards do not move, as in the
-paper's section on the price of anarchy: they give the lowest budget, or keep their first.
+to the accuracy the paper prints for it. One more variant keeps that W and takes for each sampler the aggregation rule
+that does best under it. Two others have baselines whose clients rewards do not move, as in the paper's section on the
+price of anarchy: they give the lowest budget, or keep their first.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from fedpcs.learning.datasets import DATASETS
 Profile = Literal["quick", "paper"]
 Run = Callable[[Sequence[Cell]], list[Done]]
 TUNED, CALIBRATED = VARIANTS = ("W tuned", "W calibrated")
+RULED = "W calibrated, rule tuned"
 SELFISH, STATIC = UNMOVED = ("baselines' clients selfish", "baselines' clients static")
 
 
@@ -130,17 +132,27 @@ def splits_of(setting: Setting, variant: str) -> list[str]:
     return ["iid"] if variant in UNMOVED and setting.changes else list(SPLITS)
 
 
-def table_cells(setting: Setting, bounds: Mapping[tuple[str, str], float]) -> list[Cell]:
-    """Return the cells of the table; `bounds` is W by (variant, sampler)."""
+def table_cells(
+    setting: Setting, bounds: Mapping[tuple[str, str], float], rules: Mapping[str, str] | None = None
+) -> list[Cell]:
+    """Return the cells of the table.
+
+    Args:
+        setting: What is run.
+        bounds: W by (variant, sampler).
+        rules: Of aggregation, by sampler; None: each sampler's default.
+    """
     cells = []
     for (variant, sampler), bound in bounds.items():
+        rule = {} if rules is None else {"sampling.rule": rules[sampler]}
+        changes = {**changes_of(setting, variant), **behaviour_of(variant, sampler), **rule}
         sweep = make_sweep_config(
             {
                 "name": "accuracy-table",
                 "base": setting.base,
                 "samplers": [sampler],
                 "seeds": list(setting.seeds),
-                "set": {**changes_of(setting, variant), "privacy.clip_norm": bound, **behaviour_of(variant, sampler)},
+                "set": {**changes, "privacy.clip_norm": bound},
                 "grid": {
                     "data.partition": splits_of(setting, variant),
                     "sampling.sampling_ratio": list(setting.ratios),

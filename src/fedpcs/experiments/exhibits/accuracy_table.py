@@ -9,6 +9,7 @@ from dataclasses import replace
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import (
     CALIBRATED,
+    RULED,
     SELFISH,
     STATIC,
     TUNED,
@@ -43,6 +44,7 @@ _MEANINGS = {
     "fedpcs minus it": "ours, mean paired difference in points with its 95 % t-interval",
     "paper's difference": "of the printed means, in points",
     "W": "clipping bound of the update, to which the noise is proportional",
+    "rule": "of aggregation",
     "noise": "norm of the noise on the median client's update, last round, mean over seeds; updates are at most W long",
 }
 _CALIBRATION = (
@@ -54,6 +56,8 @@ _NOTES = {
     TUNED: "W of each sampler: of 1, 3 and 10 the least that comes within one standard error of the best on validation "
     "records, one seed, IID, τ = 0.2. All clients are paid, and rational.",
     CALIBRATED: f"{_CALIBRATION} All clients are paid, and rational.",
+    RULED: f"{_CALIBRATION} Each sampler has the aggregation rule that did best with this W on validation records. All "
+    "clients are paid, and rational.",
     SELFISH: f"{_CALIBRATION} FedPCS's clients are paid and rational; all others give the lowest budget.",
     STATIC: "W as in the table of selfish clients. FedPCS's clients are paid and rational; all others keep their first "
     "budget.",
@@ -165,6 +169,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
                 if is_reference or printed is None or reference is None
                 else f"{reference.mean - printed.mean:+.1f}",
                 f"{float(series.done[0].cell.config.privacy.clip_norm):g}",
+                series.done[0].rounds[-1]["rule"],
                 _noise(series.done),
                 series.done[0].result["disclosure"] or "nothing",
             )
@@ -176,6 +181,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
         "fedpcs minus it",
         "paper's difference",
         "W",
+        "rule",
         "noise",
         "reads in clear",
     )

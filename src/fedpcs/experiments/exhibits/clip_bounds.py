@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fedpcs.errors import InvalidInput, Unfinished
@@ -32,7 +32,7 @@ class Tuned:
 
 def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, Tuned]:
     """Return each sampler's best W on an IID split, by its accuracy on validation records; no test record is read."""
-    cells = {name: _cells(setting, name, _TRIED, _TUNING_SEED, _VALIDATION_SHARE) for name in samplers}
+    cells = {name: validation_cells(setting, name, _TRIED) for name in samplers}
     done = {one.cell.key: one for one in run([cell for some in cells.values() for cell in some])}
     found = {}
     for name, tried in cells.items():
@@ -111,6 +111,13 @@ def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: 
     return min(tried, key=lambda bound: abs(tried[bound] - target))
 
 
+def validation_cells(
+    setting: Setting, sampler: str, bounds: Sequence[float], changed: Mapping[str, str] | None = None
+) -> list[Cell]:
+    """Return trainings by which something is tuned: one for each bound, scored on validation records."""
+    return _cells(setting, sampler, bounds, _TUNING_SEED, _VALIDATION_SHARE, changed)
+
+
 def _thirds(low: float, high: float) -> list[float]:
     return [low * (high / low) ** share for share in (1 / 3, 2 / 3)]
 
@@ -121,7 +128,7 @@ def _cells(
     bounds: Sequence[float],
     seed: int,
     validation_share: float,
-    changed: dict[str, str] | None = None,
+    changed: Mapping[str, str] | None = None,
 ) -> list[Cell]:
     changes = {
         **setting.changes,

@@ -97,6 +97,12 @@ EXHIBITS: dict[str, Exhibit] = {
     "ablation": Exhibit(
         "where FedPCS's gain comes from", _of_training("ablation"), "20 min after accuracy-table", reads_data=True
     ),
+    "best-rules": Exhibit(
+        "the table with W calibrated, every sampler under its best rule of aggregation",
+        _of_training("best_rules"),
+        "40 min after accuracy-table",
+        reads_data=True,
+    ),
     "unmoved-clients": Exhibit(
         "the table with baselines whose clients rewards do not move",
         _of_training("unmoved_clients"),

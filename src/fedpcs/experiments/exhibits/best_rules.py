@@ -1,0 +1,93 @@
+"""The table with W calibrated once more, every sampler under the aggregation rule that suits it best at that noise.
+
+Weights that undo the draw give the noisiest clients the most say (docs/fidelity.md, 11), so a sampler is not judged by
+them alone. The rule is a choice of the server's like any other, and is tuned for each sampler on validation records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from fedpcs.errors import Unfinished
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Profile, Run, Setting, setting_of, table_cells
+from fedpcs.experiments.exhibits.accuracy_table import page_of as table_page_of
+from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds, validation_cells
+from fedpcs.experiments.exhibits.page import Page, Table
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+from fedpcs.experiments.sweep_page import points
+
+# Its own rule first: of rules that do equally well the first is taken.
+TRIED = ("default", "normalised", "precision")
+
+
+@dataclass(frozen=True)
+class TriedRules:
+    """What each rule came to for one sampler.
+
+    Attributes:
+        accuracy: On validation records, by rule.
+        default: What the sampler's default is called.
+    """
+
+    accuracy: Mapping[str, float]
+    default: str
+
+    @property
+    def best(self) -> str:
+        """The rule of the highest accuracy."""
+        return max(self.accuracy, key=lambda rule: self.accuracy[rule])
+
+
+def make_page(dataset: str, profile: Profile, run: Run) -> Page:
+    """Calibrate W, tune every sampler's rule under it, run the table, and return its page."""
+    setting = setting_of(dataset, profile)
+    target = target_of(dataset, tune_bounds(setting, run, ("random",))["random"])
+    bound = calibrate_bound(setting, CALIBRATED, target, run)
+    tried = tune_rules(setting, bound, run)
+    rules = {name: one.best for name, one in tried.items()}
+    done = run(table_cells(setting, {(RULED, name): bound for name in SAMPLERS}, rules))
+    return page_of(dataset, profile, done, tried)
+
+
+def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules]:
+    """Return what each rule came to for each sampler on validation records of an IID split; no test record is read."""
+    cells = {
+        (name, rule): validation_cells(setting, name, [bound], {"sampling.rule": rule})[0]
+        for name in SAMPLERS
+        for rule in TRIED
+    }
+    done = {one.cell.key: one for one in run(list(cells.values()))}
+    if missing := [place for place, cell in cells.items() if cell.key not in done]:
+        raise Unfinished(f"{len(missing)} of the {len(cells)} trainings by which rules are tuned are not done.")
+    found = {place: done[cell.key] for place, cell in cells.items()}
+    return {
+        name: TriedRules(
+            {rule: found[name, rule].result["accuracy"] for rule in TRIED}, found[name, "default"].rounds[-1]["rule"]
+        )
+        for name in SAMPLERS
+    }
+
+
+def page_of(dataset: str, profile: Profile, done: Sequence[Done], tried: Mapping[str, TriedRules]) -> Page:
+    """Return the page of finished cells and of what was tried before."""
+    page = table_page_of(dataset, profile, done, "best-rules", "Every sampler under its best rule of aggregation,")
+    return replace(page, tables=(*page.tables, _tried_table(tried)))
+
+
+def _tried_table(tried: Mapping[str, TriedRules]) -> Table:
+    rows = tuple(
+        (name, one.default, *(points(one.accuracy[rule]) for rule in TRIED), _rule_words(one))
+        for name, one in tried.items()
+    )
+    return Table(
+        "What was tried, on validation records",
+        ("sampler", "its default", *TRIED, "taken"),
+        rows,
+        note="One training each, IID, a seed of its own; no test record was read.",
+    )
+
+
+def _rule_words(one: TriedRules) -> str:
+    return one.default if one.best == "default" else one.best
