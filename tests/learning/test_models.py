@@ -23,6 +23,7 @@ from fedpcs.privacy.per_sample import per_sample_gradient
 SHAPES = {
     "cnn-fashion": (1, 12, 12),
     "cnn-cifar": (3, 12, 12),
+    "cnn-cifar-small": (3, 12, 12),
     "cnn-cinic": (3, 12, 12),
     "vgg-11": (3, 32, 32),
     "vgg-16": (3, 32, 32),
@@ -34,6 +35,7 @@ SHAPES = {
 IMAGE_MODELS = {
     "cnn-fashion": 4,
     "cnn-cifar": 4,
+    "cnn-cifar-small": 4,
     "cnn-cinic": 4,
     "vgg-11": 32,
     "vgg-16": 32,
@@ -80,6 +82,12 @@ SIZES = [
     ("cnn-fashion", (1, 28, 28), 10, convolution(1, 32, 5) + convolution(32, 64, 5) + dense(64 * 7 * 7, 512, 10)),
     ("cnn-cifar", (3, 24, 24), 10, 1_068_298),
     ("cnn-cifar", (3, 32, 32), 10, 1_756_426),
+    (
+        "cnn-cifar-small",
+        (3, 32, 32),
+        10,
+        convolution(3, 16, 5) + convolution(16, 16, 5) + dense(16 * 8 * 8, 384, 192, 10),
+    ),
     ("cnn-cifar", (3, 33, 30), 10, convolution(3, 64, 5) + convolution(64, 64, 5) + dense(64 * 8 * 7, 384, 192, 10)),
     ("cnn-cinic", (3, 32, 32), 10, 2_218_314),
     ("cnn-cinic", (3, 32, 32), 10, convolution(3, 32, 5) + convolution(32, 64, 5) + dense(4096, 512, 128, 10)),

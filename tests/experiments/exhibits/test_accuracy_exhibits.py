@@ -245,6 +245,15 @@ def test_each_page_says_of_itself_what_is_smaller():
     assert shrunk(setting_of("fashion-mnist", "paper"), VARIANTS) == ()
 
 
+@pytest.mark.parametrize(("dataset", "is_said"), [("cifar-10", True), ("fashion-mnist", False)])
+def test_another_network_than_the_papers_is_said(dataset, is_said):
+    setting = setting_of(dataset, "quick")
+    (model,) = {cell.config.training.model for cell in table_cells(setting, {(TUNED, "random"): 1.0})}
+    papers = table_cells(setting_of(dataset, "paper"), {(TUNED, "random"): 1.0})[0].config.training.model
+    assert (model != papers) == is_said
+    assert (f"The network is {model}, not {papers}." in shrunk(setting, [TUNED])) == is_said
+
+
 def test_samplers_without_a_common_seed_are_not_compared():
     done = [one for one in whole_table(0.1) if one.cell.seed == (2 if one.cell.sampler == "fedpcs" else 0)]
     page = accuracy_table.page_of("fashion-mnist", "quick", done)

@@ -21,7 +21,7 @@ from torch import nn
 
 from fedpcs import _random
 from fedpcs.errors import FedpcsError, InvalidInput
-from fedpcs.learning.models.convolutional import cnn_cifar, cnn_cinic, cnn_fashion, tanh_cnn
+from fedpcs.learning.models.convolutional import cnn_cifar, cnn_cifar_small, cnn_cinic, cnn_fashion, tanh_cnn
 from fedpcs.learning.models.dense import linear, small_mlp
 from fedpcs.learning.models.imagenet import load_imagenet_weights
 from fedpcs.learning.models.norms import without_batch_norm
@@ -36,6 +36,7 @@ Builder = Callable[[tuple[int, ...], int], nn.Module]
 MODELS: dict[str, Builder] = {
     "cnn-fashion": cnn_fashion,
     "cnn-cifar": cnn_cifar,
+    "cnn-cifar-small": cnn_cifar_small,
     "cnn-cinic": cnn_cinic,
     "vgg-11": vgg_11,
     "vgg-16": vgg_16,

@@ -40,16 +40,28 @@ def cnn_cifar(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     24×24 crops with 10 classes it has 1,068,298 parameters, their "about 10⁶"; on whole 32×32 images 1,756,426.
     The tutorial's local response normalisation has no parameters, is slow, and later networks do without it.
     """
-    channels, height, width = image_shape("cnn-cifar", input_shape, least=_LEAST_PIXELS)
+    return _tutorial_network("cnn-cifar", input_shape, num_classes, num_channels=64)
+
+
+def cnn_cifar_small(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+    """Return `cnn_cifar` with a quarter of the channels: 16 in both convolutions, 477,082 parameters on 3×32×32.
+
+    It trains several times as fast, for machines on which the whole network would not come far.
+    """
+    return _tutorial_network("cnn-cifar-small", input_shape, num_classes, num_channels=16)
+
+
+def _tutorial_network(name: str, input_shape: tuple[int, ...], num_classes: int, num_channels: int) -> nn.Module:
+    channels, height, width = image_shape(name, input_shape, least=_LEAST_PIXELS)
     return nn.Sequential(
-        nn.Conv2d(channels, 64, 5, padding=2),
+        nn.Conv2d(channels, num_channels, 5, padding=2),
         nn.MaxPool2d(3, stride=2, ceil_mode=True),
         nn.ReLU(),
-        nn.Conv2d(64, 64, 5, padding=2),
+        nn.Conv2d(num_channels, num_channels, 5, padding=2),
         nn.MaxPool2d(3, stride=2, ceil_mode=True),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 384),
+        nn.Linear(num_channels * (height // 4) * (width // 4), 384),
         nn.ReLU(),
         nn.Linear(384, 192),
         nn.ReLU(),
