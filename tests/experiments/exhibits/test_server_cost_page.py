@@ -136,6 +136,8 @@ def test_the_lemma_is_optimal_only_where_it_costs_no_more() -> None:
     assert verdict(0.9) == "agrees"
     assert verdict(1.0) == "cannot say"
     assert verdict(1.1, num_pairs=0) == "cannot say"
+    clear, unclear = PairedDifference(0.1, 0.05, 0.15, 3), PairedDifference(0.1, -0.05, 0.25, 3)
+    assert server_cost_findings.verdict_on_lemma((clear, unclear)) == "in part"
 
 
 def test_lemma_games_that_do_not_certify_are_counted(page: Page) -> None:

@@ -69,13 +69,12 @@ def test_closeness_needs_the_sum_and_every_round() -> None:
     assert welfare.verdict_on_closeness([0.2], 0.0) == "differs"
 
 
-def test_a_gap_only_to_selfish_clients_is_half_the_claim() -> None:
-    wide, none = PairedDifference(0.4, 0.3, 0.5, 3), PairedDifference(0.0, -0.01, 0.01, 3)
-    assert welfare.verdict_on_gap(wide, wide) == "agrees"
-    assert welfare.verdict_on_gap(none, wide) == "in part"
-    assert welfare.verdict_on_gap(none, none) == "differs"
-    lone = PairedDifference(0.4, -np.inf, np.inf, 1)
-    assert welfare.verdict_on_gap(lone, lone) == "cannot say"
+def test_a_gap_is_judged_against_rational_clients() -> None:
+    assert welfare.verdict_on_gap(PairedDifference(0.4, 0.3, 0.5, 3)) == "agrees"
+    assert welfare.verdict_on_gap(PairedDifference(0.04, 0.03, 0.05, 3)) == "in part"
+    assert welfare.verdict_on_gap(PairedDifference(-0.07, -0.14, 0.01, 3)) == "differs"
+    assert welfare.verdict_on_gap(PairedDifference(0.0, -0.3, 0.3, 3)) == "cannot say"
+    assert welfare.verdict_on_gap(PairedDifference(0.4, -np.inf, np.inf, 1)) == "cannot say"
 
 
 def test_the_bounds_are_judged_only_where_their_premises_hold(outcomes: list[welfare.Outcome]) -> None:

@@ -1,7 +1,8 @@
 """Where FedPCS's gain comes from, one step at a time: raised budgets, levelled budgets, the draw, the weights.
 
-Each step changes one thing of the step before it, on the same seeds, so that a difference is that thing's doing. Beside
-the steps: FedPCS under every aggregation rule, and how near each comes to the accuracy the paper prints.
+Each step changes one thing of the step before it, on the same seeds, so that a difference is that thing's doing.
+Weights may undo what a draw does, so draw and weights are also changed one without the other. Beside these: FedPCS
+under every aggregation rule, and how near each comes to the accuracy the paper prints.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, changes_of, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_table import verdict_on_level
 from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
-from fedpcs.experiments.paired import paired_difference
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Series, against, group, has_common_seed, summary
@@ -35,6 +35,10 @@ STEPS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("drawn by budget", "fedpcs", {"game.behaviour": "rational"}),
     ("weighed by precision", "fedpcs", {"game.behaviour": "rational", "sampling.rule": "precision"}),
 )
+# The draw that FedPCS's is held against once weights know the noise: FedPCS's clients, drawn at random.
+CONTROL = "drawn at random, weighed by precision"
+# Draw and weights, one without the other: by draw, where the cells of Hájek's rule and of precision are.
+CROSSED = {"at random": ("and levelled", CONTROL), "by budget": ("drawn by budget", "weighed by precision")}
 # Rules of aggregation under which FedPCS is looked at: where its cells are.
 RULES = {"hajek": "drawn by budget", "precision": "weighed by precision"} | {
     rule: f"rule {rule}" for rule in ("normalised", "paper", "horvitz-thompson")
@@ -55,6 +59,7 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
         for rule, label in RULES.items()
         if label == f"rule {rule}"
     ]
+    control = (CONTROL, "random", {"game.behaviour": "rational", "sampling.rule": "precision", **_SAME_GAME})
     values = {
         "name": "ablation",
         "base": setting.base,
@@ -62,7 +67,8 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
         "set": {**changes_of(setting, CALIBRATED), "privacy.clip_norm": clip_norm},
         "grid": {"data.partition": ["iid"]},
         "variants": [
-            {"label": label, "samplers": [sampler], "set": changes} for label, sampler, changes in (*STEPS, *rules)
+            {"label": label, "samplers": [sampler], "set": changes}
+            for label, sampler, changes in (*STEPS, control, *rules)
         ],
     }
     return make_cells(make_sweep_config(values))
@@ -101,9 +107,9 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         if most is None
         else f"The largest step is {most.label!r}: {100 * most.mean:+.1f} points.",
         shrunk=shrunk(setting_of(dataset, profile), [CALIBRATED], ["random", "fedpcs"]),
-        findings=(*(_finding(bar) for bar in bars), *_best_rule(dataset, rules)),
+        findings=(*(_finding(bar) for bar in bars), *_draw_alone(found), *_best_rule(dataset, rules)),
         claims_heading="What each step should gain, and what it did",
-        tables=(table, *_rules_table(dataset, rules)),
+        tables=(table, *_crossed_table(found), *_rules_table(dataset, rules)),
         drawings=(Drawing("gain of each step", lambda: _figure(bars, dataset)),) if bars else (),
     )
 
@@ -125,8 +131,46 @@ def _gain(label: str, bars: Sequence[Bar]) -> str:
 
 
 def _finding(bar: Bar) -> Finding:
+    return _judged(f"FedPCS gains by this: {_WORDS[bar.label]}.", bar)
+
+
+def _judged(claim: str, bar: Bar) -> Finding:
     verdict: Verdict = "agrees" if bar.low > 0.0 else "differs" if bar.high < 0.0 else "cannot say"
-    return Finding(f"FedPCS gains by this: {_WORDS[bar.label]}.", f"{bar_words(bar)} points.", verdict)
+    return Finding(claim, f"{bar_words(bar)} points.", verdict)
+
+
+def _draw_alone(found: Mapping[str, Series]) -> list[Finding]:
+    """Say what the draw gains where weights are no worse for it, and what FedPCS gains in all."""
+    wanted = {
+        "the draw in proportion to budgets, everyone weighed by precision": ("weighed by precision", CONTROL),
+        "draw and weights together, over FedPCS's clients drawn at random and weighed evenly": (
+            "weighed by precision",
+            "and levelled",
+        ),
+    }
+    return [
+        _judged(f"FedPCS gains by this: {words}.", Bar(words, gained.mean, gained.low, gained.high))
+        for words, (with_it, without) in wanted.items()
+        if with_it in found and without in found and has_common_seed(found[with_it], found[without])
+        for gained in [against(found[with_it], found[without])]
+    ]
+
+
+def _crossed_table(found: Mapping[str, Series]) -> list[Table]:
+    """Return draw by weights, where all four are done."""
+    if not all(label in found for labels in CROSSED.values() for label in labels):
+        return []
+    rows = tuple(
+        (draw, *(spread_words(*summary(found[label])) for label in labels)) for draw, labels in CROSSED.items()
+    )
+    return [
+        Table(
+            "Draw and weights, one without the other",
+            ("drawn", "weighed by Hájek's rule", "weighed by precision"),
+            rows,
+            note="FedPCS's clients in all four. Drawn at random, Hájek's weights are those of federated averaging.",
+        )
+    ]
 
 
 def _best_rule(dataset: str, rules: Mapping[str, Series]) -> list[Finding]:
@@ -135,14 +179,11 @@ def _best_rule(dataset: str, rules: Mapping[str, Series]) -> list[Finding]:
     if not rules or printed is None:
         return []
     best = max(rules, key=lambda rule: summary(rules[rule])[0])
-    accuracy = rules[best].accuracy
-    above = paired_difference(accuracy, np.full(accuracy.size, printed.mean / 100.0))
-    verdict: Verdict = "agrees" if above.is_above else "differs" if above.is_below else "cannot say"
     return [
         Finding(
             f"FedPCS comes to {printed.mean} %.",
             f"The best rule of aggregation is {best}: {spread_words(*summary(rules[best]))}.",
-            verdict,
+            verdict_on_level(rules[best], printed.mean / 100.0),
         )
     ]
 

@@ -5,18 +5,22 @@ Trainings that are shortened are left out: they are scored at their end alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Profile, Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
+from fedpcs.experiments.paired import PairedDifference, paired_difference
 from fedpcs.experiments.sweep_groups import Group, Series, group
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 
 _RATIO = "sampling.sampling_ratio"
+_DOUBT = 0.05  # shared by the baselines of a round
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
@@ -28,14 +32,14 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     """Return the page of curves of finished cells."""
     groups = group(done)
-    accuracy = [_throughout(one, "accuracy") for one in groups if _is_comparable(one)]
-    loss = [_throughout(one, "loss") for one in groups if _is_comparable(one)]
+    accuracy = [throughout(one, "accuracy") for one in groups if _is_comparable(one)]
+    loss = [throughout(one, "loss") for one in groups if _is_comparable(one)]
     first = sum(one.verdict == "agrees" for one in accuracy)
     return replace(
         comparison_page("curves", done, command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}"),
         name=f"curves-{dataset}",
         title=f"Accuracy and loss over rounds on {dataset}",
-        headline=f"FedPCS's mean accuracy is the highest in every round of {first} of {len(accuracy)} settings."
+        headline=f"FedPCS's accuracy is clearly the highest in every round of {first} of {len(accuracy)} settings."
         if accuracy
         else "Too few cells are done yet.",
         shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in groups]),
@@ -47,48 +51,88 @@ def _is_comparable(found: Group) -> bool:
     return found.of(REFERENCE) is not None and len(found.series) > 1
 
 
-def _throughout(found: Group, quantity: str) -> Finding:
-    """Hold "FedPCS is better than the baselines throughout" against one group."""
-    mine, *others = (
-        _mean_by_round(series, quantity)
-        for series in sorted(found.series, key=lambda series: series.sampler != REFERENCE)
-    )
-    sign = 1.0 if quantity == "accuracy" else -1.0
-    rounds = set(mine).intersection(*others)
-    ahead = sum(
-        math.isfinite(mine[now]) and not any(sign * one[now] > sign * mine[now] for one in others) for now in rounds
-    )
-    verdict: Verdict = "agrees" if ahead == len(rounds) else "differs" if ahead == 0 else "in part"
-    claim, words = {
-        "accuracy": ("FedPCS's accuracy surpasses the baselines' throughout training.", "mean accuracy is the highest"),
-        "loss": ("FedPCS's loss falls faster than the baselines' and stays lower.", "mean test loss is the lowest"),
+def throughout(found: Group, quantity: str) -> Finding:
+    """Hold "FedPCS is better than the baselines throughout" against one group, round by round, by paired intervals."""
+    ours, *others = _ours_first(found)
+    leads = [_leads(ours, one, quantity, len(others)) for one in others]
+    rounds = set.intersection(*(set(one) for one in leads))
+    ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
+    behind = sum(any(one[now].is_below for one in leads) for now in rounds)
+    claim = {
+        "accuracy": "FedPCS's accuracy surpasses the baselines' throughout training.",
+        "loss": "FedPCS's loss falls faster than the baselines' and stays lower.",
     }[quantity]
-    told = f"{found.words}: its {words} in {ahead} of {len(rounds)} rounds that were scored."
-    return Finding(claim, told, verdict if rounds else "cannot say")
+    told = f"{found.words}: clearly ahead of every baseline in {ahead} of {len(rounds)} rounds that were scored, "
+    return Finding(claim, f"{told}clearly behind one in {behind}.", _verdict(ahead, behind, len(rounds)))
+
+
+def _verdict(num_for: int, num_against: int, num_all: int) -> Verdict:
+    if num_for:
+        return "agrees" if num_for == num_all else "in part"
+    return "differs" if num_against else "cannot say"
+
+
+def _leads(ours: Series, other: Series, quantity: str, num_rivals: int) -> dict[float, PairedDifference]:
+    """Return by how much FedPCS is better after each round, over the seeds both have; none if there is no such seed."""
+    sign = 1.0 if quantity == "accuracy" else -1.0
+    seeds = [seed for seed in ours.seeds if seed in other.seeds]
+    if not seeds:
+        return {}
+    mine, theirs = (_by_round(series, seeds, quantity) for series in (ours, other))
+    confidence = 1.0 - _DOUBT / num_rivals
+    return {now: _lead(sign * mine[now], sign * theirs[now], confidence) for now in mine if now in theirs}
+
+
+def _lead(mine: FloatArray, theirs: FloatArray, confidence: float) -> PairedDifference:
+    """Return a paired difference; a model that ran away, whose loss is no number, is behind one that did not."""
+    lost, won = (not np.isfinite(one).all() for one in (mine, theirs))
+    if lost or won:
+        side = float(won) - float(lost)
+        return PairedDifference(side, side, side, mine.size)
+    return paired_difference(mine, theirs, confidence)
 
 
 def growth(groups: Sequence[Group]) -> Finding:
     """Hold "the lead grows with the ratio" against the lead over the best baseline, at the least and greatest ratio."""
     claim = "The more clients are sampled, the larger is FedPCS's lead in accuracy."
-    leads: dict[str, dict[float, float]] = {}
+    settings: dict[str, dict[float, Group]] = {}
     for one in filter(_is_comparable, groups):
         place = {key: value for key, value in one.point.items() if key != _RATIO}
-        leads.setdefault(f"{one.variant} {place}", {})[float(one.point[_RATIO])] = _lead(one)
-    grown = [lead[max(lead)] - lead[min(lead)] for lead in leads.values() if len(lead) > 1]
-    if not grown:
+        settings.setdefault(f"{one.variant} {place}", {})[float(one.point[_RATIO])] = one
+    grown = [_growth(by_ratio[min(by_ratio)], by_ratio[max(by_ratio)]) for by_ratio in settings.values()]
+    known = [one for one, by_ratio in zip(grown, settings.values(), strict=True) if one and len(by_ratio) > 1]
+    if not known:
         return Finding(claim, "One sampling ratio was run.", "cannot say")
-    num_grown = sum(one > 0.0 for one in grown)
-    verdict: Verdict = "agrees" if num_grown == len(grown) else "differs" if num_grown == 0 else "in part"
-    told = f"From the lowest ratio to the highest the lead over the best baseline grows in {num_grown} of {len(grown)}"
-    return Finding(claim, f"{told} settings, by {100.0 * sum(grown) / len(grown):+.1f} points on average.", verdict)
+    more, less = sum(one.is_above for one in known), sum(one.is_below for one in known)
+    told = (
+        f"From the lowest ratio to the highest the lead over the best baseline clearly grows in {more} of {len(known)}"
+    )
+    mean = 100.0 * sum(one.mean for one in known) / len(known)
+    found = f"{told} settings, clearly falls in {less}, by {mean:+.1f} points on average."
+    return Finding(claim, found, _verdict(more, less, len(known)))
 
 
-def _lead(found: Group) -> float:
-    """Return FedPCS's mean accuracy at the end, less that of the best baseline."""
-    ends = {series.sampler: float(series.accuracy.mean()) for series in found.series}
-    return ends.pop(REFERENCE) - max(ends.values())
+def _growth(low: Group, high: Group) -> PairedDifference | None:
+    """Return by how much the lead over the best baseline is larger in one group than in another, seed by seed."""
+    first, last = _lead_by_seed(low), _lead_by_seed(high)
+    seeds = [seed for seed in first if seed in last]
+    return paired_difference([last[seed] for seed in seeds], [first[seed] for seed in seeds]) if seeds else None
 
 
-def _mean_by_round(series: Series, quantity: str) -> dict[float, float]:
+def _lead_by_seed(found: Group) -> dict[int, float]:
+    """Return FedPCS's accuracy at the end, less that of the baseline whose mean is highest."""
+    ours, *others = _ours_first(found)
+    best = max(others, key=lambda series: float(series.accuracy.mean()))
+    theirs = dict(zip(best.seeds, best.accuracy.tolist(), strict=True))
+    mine = zip(ours.seeds, ours.accuracy.tolist(), strict=True)
+    return {seed: accuracy - theirs[seed] for seed, accuracy in mine if seed in theirs}
+
+
+def _ours_first(found: Group) -> list[Series]:
+    return sorted(found.series, key=lambda series: series.sampler != REFERENCE)
+
+
+def _by_round(series: Series, seeds: Sequence[int], quantity: str) -> dict[float, FloatArray]:
     rounds, values = series.curve(quantity)
-    return dict(zip(rounds.tolist(), values.mean(axis=0).tolist(), strict=True)) if rounds.size else {}
+    rows = [series.seeds.index(seed) for seed in seeds]
+    return {now: values[rows, k] for k, now in enumerate(rounds.tolist())}

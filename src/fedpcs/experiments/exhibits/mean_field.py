@@ -29,6 +29,7 @@ from fedpcs.game.equilibrium import Equilibrium
 
 PAPER_SWEEPS = 5
 _CONSTANTS = (5.0, 10.0, 20.0)
+_HOW = {"whole paths": "swept whole", "in order": "swept in order"}
 
 
 def make_page(profile: Profile, games: Games | None = None) -> Page:
@@ -73,7 +74,7 @@ def _headline(iterations: Sequence[Iterations]) -> str:
         return "No game certified, so nothing can be said about how fast the mean budget comes to rest."
     return (
         f"With exact responses the mean budget rests after {_middle(iterations, 'whole paths')} sweeps of whole paths "
-        f"(median) and {_middle(iterations, 'in order')} in order; the paper's own formula "
+        f"(median) and {_middle(iterations, 'in order')} in order{_never_words(iterations)}; the paper's own formula "
         f"{_printed_words(iterations)}."
     )
 
@@ -84,9 +85,15 @@ def _middle(iterations: Sequence[Iterations], name: str) -> str:
     return f"more than {NUM_SWEEPS}" if middle > NUM_SWEEPS else f"{middle:g}"
 
 
+def _never_words(iterations: Sequence[Iterations]) -> str:
+    never = {name: sum(_needed(one, name) is None for one in iterations) for name in ("whole paths", "in order")}
+    told = [f"{count} of {len(iterations)} games {_HOW[name]}" for name, count in never.items() if count]
+    return f" (never within {NUM_SWEEPS}: {', '.join(told)})" if told else ""
+
+
 def _printed_words(iterations: Sequence[Iterations]) -> str:
     rests = sum(sweeps_to_rest(one.printed.history) is not None for one in iterations)
-    return f"rests in {rests} of {len(iterations)} games" if rests else f"rests in none of {len(iterations)} games"
+    return f"rests in {rests or 'none'} of {len(iterations)} games within {NUM_PRINTED_SWEEPS}"
 
 
 def _findings(iterations: Sequence[Iterations]) -> tuple[Finding, ...]:
@@ -214,13 +221,11 @@ def _drawings(iterations: Sequence[Iterations]) -> tuple[Drawing, ...]:
 
 def _change_figure(iterations: Sequence[Iterations]) -> Figure:
     group = [one for one in iterations if one.reward == iterations[0].reward]
-    rests = {name: sum(_needed(one, name) is not None for one in group) for name in group[0].histories}
+    shown = {name: [one.histories[name][: NUM_PRINTED_SWEEPS + 1] for one in group] for name in group[0].histories}
+    rests = {name: sum(sweeps_to_rest(one) is not None for one in some) for name, some in shown.items()}
     title = (
-        f"The mean budget comes to rest in {rests['whole paths']} of {len(group)} populations when whole paths are "
-        f"swept, in {rests['in order']} in order, in {rests['as printed']} with the printed formula"
+        f"Within {NUM_PRINTED_SWEEPS} sweeps the mean budget rests in {rests['whole paths']} of {len(group)} "
+        f"populations swept whole, in {rests['in order']} in order, in {rests['as printed']} with the printed formula"
     )
-    moved = {
-        name: np.array([changes(one.histories[name])[:NUM_PRINTED_SWEEPS] for one in group])
-        for name in group[0].histories
-    }
+    moved = {name: np.array([changes(one) for one in some]) for name, some in shown.items()}
     return change_figure(moved, title, f"Change by sweep, {group[0].reward} rewards", PAPER_THRESHOLD)

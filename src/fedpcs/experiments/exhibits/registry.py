@@ -116,7 +116,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field"), "1 min"),
     "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation"), "2 min"),
     "welfare": Exhibit("what clients gain together", _of_the_game("welfare"), "1 min"),
-    "server-cost": Exhibit("what the server pays and loses", _of_the_game("server_cost"), "3 min"),
+    "server-cost": Exhibit("the server's cost: accuracy lost and rewards paid", _of_the_game("server_cost"), "3 min"),
     "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage"), "2 min"),
 }
 

@@ -1,4 +1,4 @@
-"""What the server pays under each sampler and sampling ratio (paper, Fig. 6).
+"""The server's cost, accuracy lost and rewards, under each sampler and sampling ratio (paper, Fig. 6).
 
 Cost over the run is Σ_t Σ_i π_i [γa/((t+1)ρ_i) + (1−γ)R_t ρ_i]. FedPCS's server announces the path that is best for it
 at each τ. Its rivals ignore budgets and are shown twice: with FedPCS's rewards, so that only the sampler differs, and
@@ -110,7 +110,7 @@ def page_of(
     nothing = "No population's games all certified, so no costs can be compared."
     return Page(
         name="server-cost",
-        title="What the server pays, by sampler and sampling ratio",
+        title="The server's cost by sampler and sampling ratio",
         headline=_headline(costs) + _draw_words(costs) if seeds else nothing,
         facts=shared.facts(games, profile, ratios="τ = 0.2, 0.5, 0.8"),
         shrunk=shared.shrunk(profile),

@@ -36,7 +36,7 @@ def findings(costs: Costs) -> tuple[Finding, ...]:
     """Hold what the paper says of the server's cost against costs by arm, ratio and population."""
     lowest = tuple(
         Finding(
-            f"FedPCS's server pays least at every sampling ratio. Here, against: {rival}.",
+            f"FedPCS's server has the least cost at every sampling ratio. Here, against: {rival}.",
             "Saved, as a share of the rival's cost: "
             + "; ".join(f"τ = {ratio:g}: {shared.difference(gap, shared.percent)}" for ratio, gap in found.items())
             + ".",
@@ -138,7 +138,7 @@ def _more(pairs: Sequence[tuple[float, float]]) -> PairedDifference:
 
 
 def verdict_on_lemma(extra: Sequence[PairedDifference]) -> Verdict:
-    """Return whether the lemma's rewards cost no more: they clearly do somewhere, nowhere, or it cannot be told."""
+    """Return whether the lemma's rewards cost no more: they clearly do everywhere, somewhere, or it cannot be told."""
     if any(more.is_above for more in extra):
-        return "differs"
+        return "differs" if all(more.is_above for more in extra) else "in part"
     return "agrees" if extra and all(more.is_below for more in extra) else "cannot say"

@@ -146,7 +146,7 @@ def _findings(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
             f"Rational clients: FedPCS less budget-blind is {shared.points(gap)} of the optimum. "
             f"Only if everyone sat at the lowest budget, as the paper assumes of random sampling, would it be "
             f"{shared.points(far)}; rational clients do not.",
-            verdict_on_gap(gap, far),
+            verdict_on_gap(gap),
         ),
         Finding("Random, AOCS, Fed-CBS and DELTA each have a welfare of their own.", shared.ONE_GAME, "differs"),
         _random_bound(outcomes),
@@ -162,13 +162,11 @@ def verdict_on_closeness(shares: Sequence[float], losing_rounds: float) -> Verdi
     return "in part" if mean >= _HALF else "differs"
 
 
-def verdict_on_gap(rational: PairedDifference, lowest: PairedDifference) -> Verdict:
-    """Return whether FedPCS leads by a tenth of the optimum: against rational clients, or only against selfish ones."""
-    if rational.is_above and rational.mean >= _WIDE:
-        return "agrees"
-    if lowest.is_above and lowest.mean >= _WIDE:
-        return "in part"
-    return "cannot say" if rational.num_pairs < 2 else "differs"
+def verdict_on_gap(rational: PairedDifference) -> Verdict:
+    """Return whether FedPCS leads rational clients of random sampling, and by a tenth of the optimum."""
+    if rational.is_above:
+        return "agrees" if rational.mean >= _WIDE else "in part"
+    return "differs" if rational.high < _WIDE else "cannot say"
 
 
 def _random_bound(outcomes: Sequence[Outcome]) -> Finding:
