@@ -7,15 +7,16 @@ import io
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.dark_figures import as_dark
 from fedpcs.experiments.exhibits.page import Drawing
-from fedpcs.experiments.run_figures_page import NothingToDraw, Picture, picture_of
+from fedpcs.experiments.run_figures_page import NothingToDraw, Picture, as_svg, picture_of
 
 _DOTS_PER_INCH = 150
+_NEARLY_ALL = 0.93
 _SVG = "data:image/svg+xml;base64,"
 
 
@@ -73,12 +74,22 @@ def _drawn(drawing: Drawing, slug: str, with_files: bool) -> Drawn:
     try:
         figure = drawing.draw()
         png = _as_png(figure) if with_files else b""  # first: the page takes the words out
-        picture = picture_of(figure)
+        picture = _trimmed(picture_of(figure), figure)
         return Drawn(drawing.topic, slug, picture, _dark(picture.source), png)
     except NothingToDraw as reason:
         return Drawn(drawing.topic, slug, instead=f"{reason}")
     except Exception as error:  # figures are for people; no mistake in one may cost the page
         return Drawn(drawing.topic, slug, instead=f"This figure could not be drawn ({type(error).__name__}: {error}).")
+
+
+def _trimmed(picture: Picture, figure: Figure) -> Picture:
+    """Return the picture without the height that square panels, being narrower on a page, leave empty."""
+    drawn = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    if drawn.height > _NEARLY_ALL * height:
+        return picture
+    figure.set_size_inches(width, drawn.height + 0.2)
+    return replace(picture, source=_SVG + base64.b64encode(as_svg(figure)).decode())
 
 
 def _as_png(figure: Figure) -> bytes:

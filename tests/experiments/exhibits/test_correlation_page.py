@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from small_games import GAMES, verdicts
 
 from fedpcs.experiments.exhibits import correlation
@@ -13,6 +14,7 @@ from fedpcs.experiments.exhibits.correlation import BLIND, BLIND_OWN, FEDPCS, SE
 from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.solved_games import Case
 from fedpcs.experiments.paired import PairedDifference
+from fedpcs.experiments.run_figures_page import picture_of
 
 LEVEL, GAP, DIVERGENCE = (
     "Under FedPCS the budgets of different cl",
@@ -104,6 +106,20 @@ def test_the_map_drawn_is_ordered_by_initial_budget() -> None:
     order = np.argsort(budget[0])
     shown = np.asarray(made.drawings[0].draw().axes[0].images[0].get_array().filled(np.nan))
     np.testing.assert_allclose(shown, correlation.path_correlation(budget[:, order]))
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_maps_are_square_and_fill_the_figure_s_width(is_narrow: bool) -> None:
+    (drawing, _) = correlation.make_page("quick", GAMES).drawings
+    figure = drawing.draw()
+    if is_narrow:
+        picture_of(figure)
+    FigureCanvasAgg(figure).draw()
+    maps = [axes.get_window_extent() for axes in figure.axes if axes.images]
+    assert len(maps) == 2
+    assert all(box.width == pytest.approx(box.height, rel=0.01) for box in maps)
+    assert sum(box.width for box in maps) > 0.78 * figure.bbox.width
+    assert min(box.x0 for box in maps) < 0.15 * figure.bbox.width
 
 
 def test_without_a_certified_population_nothing_is_claimed() -> None:

@@ -28,17 +28,20 @@ def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> F
     note = (
         "Clients from the smallest initial budget to the largest. Grey: a budget that never moves has no correlation."
     )
-    figure, panels = style.new_figure(title, note=note, height_inches=0.6 + 3.2 * len(maps), num_rows=len(maps))
+    # Square maps side by side; what their squares leave free goes to the space about them, not between them.
+    figure, panels = style.new_figure(title, note=note, height_inches=5.4, num_columns=len(maps))
+    figure.set_layout_engine("compressed")
     colours = _COLOURS.with_extremes(bad=style.PALE)
     for axes, (name, (table, _)) in zip(panels, maps.items(), strict=True):
         image = axes.imshow(table, cmap=colours, vmin=-1.0, vmax=1.0, origin="lower", interpolation="nearest")
         axes.grid(visible=False)
-        axes.set_ylabel("client, by initial budget", color=style.INK)
+        axes.set_xlabel("client, by initial budget", color=style.INK)
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+            axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+        axes.tick_params(labelleft=axes is panels[0])
         style.caption(axes, name)
-    panels[-1].set_xlabel("client, by initial budget", color=style.INK)
-    scale = figure.colorbar(image, ax=panels, pad=0.02, fraction=0.05, aspect=30, shrink=0.8)
+    panels[0].set_ylabel("client, by initial budget", color=style.INK)
+    scale = figure.colorbar(image, ax=panels, location="bottom", pad=0.03, fraction=0.05, aspect=40, shrink=0.8)
     scale.set_ticks([-1.0, -0.5, 0.0, 0.5, 1.0], labels=["−1", "−0.5", "0", "0.5", "1"])
     scale.outline.set_visible(False)
     scale.ax.tick_params(colors=style.INK, labelsize=9)
