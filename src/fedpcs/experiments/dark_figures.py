@@ -22,6 +22,8 @@ DARK: dict[str, str] = {
     "#d55e00": "#ff8552",  # VERMILION
     "#b84f00": "#ff8552",  # the same, darker for letters
     "#a3527f": "#e08dbd",  # Okabe and Ito's purple, darker for letters
+    "#9b1c31": "#ff6b7d",  # crimson
+    "#5a3fc0": "#a99bff",  # violet
 }
 
 _COLOUR = re.compile(rb"((?:fill|stroke|stop-color): ?)(#[0-9a-fA-F]{3,8})\b")

@@ -1,4 +1,4 @@
-"""Colours and strokes for up to nine samplers: fedpcs in strong blue, every other in a pair of its own."""
+"""Colours and strokes for nine samplers: fedpcs in strong blue, every other in a colour and a stroke of its own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from fedpcs.experiments import figure_style as style
 
 # Okabe and Ito's, those that are too pale for letters made darker: 4.5 to 1 on white, or more.
 DARK_GREEN, DARK_VERMILION, PURPLE = "#007A59", "#B84F00", "#A3527F"
+# Two more, for nine samplers to have nine colours.
+CRIMSON, VIOLET = "#9B1C31", "#5A3FC0"
 
 _SOLID, _DASHED, _DOTTED = "solid", (0, (5, 2)), (0, (1, 1.4))
 _SIGNS = {_SOLID: "", _DASHED: "╌ ", _DOTTED: "┈ "}
@@ -38,16 +40,17 @@ class Pen:
 
 
 _FEDPCS: tuple[str, Any] = (style.BLUE, _SOLID)
-# Vermilion and dark orange are the pair most easily taken for each other, so their strokes differ.
+# Nine colours; those that an eye blind to red or green takes for each other, such as grey, green and purple, differ in
+# stroke.
 _OTHERS: dict[str, tuple[str, Any]] = {
     "random": (style.GREY, _SOLID),
     "power-of-choice": (DARK_VERMILION, _SOLID),
-    "oort": (DARK_GREEN, _SOLID),
-    "optimal": (PURPLE, _SOLID),
+    "fed-cbs": (CRIMSON, _SOLID),
+    "clustered": (style.INK, _SOLID),
+    "oort": (DARK_GREEN, _DASHED),
+    "optimal": (PURPLE, _DASHED),
     "aocs": (style.DARK_ORANGE, _DASHED),
-    "fed-cbs": (DARK_GREEN, _DASHED),
-    "delta": (PURPLE, _DASHED),
-    "clustered": (style.GREY, _DASHED),
+    "delta": (VIOLET, _DASHED),
 }
 # For what has no place of its own.
 _SPARE: tuple[tuple[str, Any], ...] = (
@@ -61,7 +64,7 @@ def pens(labels: Iterable[str]) -> dict[str, Pen]:
 
     Example:
         >>> [(pen.name, pen.colour, pen.is_hollow) for pen in pens(["delta", "fedpcs"]).values()]
-        [('delta', '#A3527F', True), ('fedpcs', '#0072B2', False)]
+        [('delta', '#5A3FC0', True), ('fedpcs', '#0072B2', False)]
     """
     own = {"fedpcs": _FEDPCS, **_OTHERS}
     names = list(dict.fromkeys(labels))
