@@ -31,6 +31,8 @@ ROUNDING = 1e-12
 _DOTS_PER_INCH = 150
 _WIDTH_INCHES = 8.0
 _LABEL_INCHES = 0.19
+# Where labels of lines begin, as a share of the panel's width: their ties must be seen.
+_BESIDE = 1.04
 _FEW_ROUNDS = 12
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -40,7 +42,7 @@ class EndLabel:
     """Words for a line, written where it ends.
 
     Attributes:
-        text: One line of words.
+        text: Words; as many lines as they have are kept free.
         height: The line's last value, in data units.
         colour: The line's colour.
     """
@@ -51,15 +53,25 @@ class EndLabel:
 
 
 def new_figure(
-    title: str, *, note: str = "", height_inches: float = 4.8, num_rows: int = 1, num_columns: int = 1
+    title: str,
+    *,
+    note: str = "",
+    height_inches: float = 4.8,
+    num_rows: int = 1,
+    num_columns: int = 1,
+    row_heights: Sequence[float] = (),
 ) -> tuple[Figure, list[Axes]]:
-    """Return an empty figure and its panels: a finding as its title, small print below."""
+    """Return an empty figure and its panels: a finding as its title, small print below.
+
+    Rows are of one height, unless `row_heights` says how high each is in proportion.
+    """
     size = (_WIDTH_INCHES, height_inches)
     figure = Figure(figsize=size, dpi=_DOTS_PER_INCH, facecolor="white", layout="constrained")
     figure.suptitle(wrapped(title, 76), x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=INK)
     if note:
         figure.supxlabel(wrapped(note, 118), x=0.012, ha="left", fontsize=8.5, color=GREY)
-    panels = figure.subplots(num_rows, num_columns, squeeze=False)
+    heights = list(row_heights) or [1.0] * num_rows
+    panels = figure.subplots(len(heights), num_columns, squeeze=False, height_ratios=heights)
     axes = [panel for row in panels for panel in row]
     for panel in axes:
         _tidy(panel)
@@ -129,22 +141,31 @@ def plain_ticks(axis: Axis) -> None:
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 3.4) -> None:
-    """Write labels right of the panel, each as near its line's end as its neighbours allow."""
+    """Write labels right of the panel, each as near its line's end as its neighbours allow, and tied to it."""
     low, high = axes.get_ylim()
-    gap = (high - low) * _LABEL_INCHES / panel_inches
+    num_lines = max(label.text.count("\n") + 1 for label in labels)
+    gap = (high - low) * num_lines * _LABEL_INCHES / panel_inches
     ordered = sorted(labels, key=lambda label: label.height)
     heights = spread_out(np.array([label.height for label in ordered]), gap, low, high)
+    end = min(float(axes.dataLim.x1), axes.get_xlim()[1])
     for label, height in zip(ordered, heights, strict=True):
         axes.annotate(
             label.text,
-            (1.0, float(height)),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(7, 0),
-            textcoords="offset points",
+            (end, label.height),
+            (_BESIDE, float(height)),
+            textcoords=axes.get_yaxis_transform(),
             va="center",
             fontsize=9,
             color=label.colour,
             annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": label.colour,
+                "linewidth": 0.7,
+                "shrinkA": 1.0,
+                "shrinkB": 2.0,
+                "relpos": (0.0, 0.5),
+            },
         )
 
 

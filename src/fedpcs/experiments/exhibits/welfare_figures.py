@@ -26,7 +26,7 @@ def round_figure(paths: Mapping[str, FloatArray], title: str, caption: str) -> F
     labels = []
     for (arm, path), (colour, ink, dashes) in zip(paths.items(), _LOOKS, strict=False):
         axes.plot(path, color=colour, linestyle=dashes, linewidth=2.2, marker=style.marker(path.size), label=arm)
-        labels.append(style.EndLabel(arm, float(path[-1]), ink))
+        labels.append(style.EndLabel(style.wrapped(arm, 20), float(path[-1]), ink))
     axes.axhline(0.0, color=style.INK, linewidth=0.8)
     style.span(axes, np.array(list(paths.values())))
     axes.set_ylabel("welfare Σ(ρR − ψρ²) of a round", color=style.INK)
