@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.sweep_labels import PointLabel, label_points
-from fedpcs.experiments.sweep_pens import Pen, pens
+from fedpcs.experiments.sweep_pens import Pen, pens, short
 from fedpcs.experiments.sweep_points import TradeOff
 
 # Shapes for aggregation rules, and letters that look like them for the key.
@@ -23,6 +25,29 @@ _SHAPES = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"),
 _MARKER_POINTS = 7.0
 _WIDE_RANGE = 10.0
 _AGAINST = {"epsilon": "ε of the median client", "paid": "rewards paid, all clients and rounds"}
+# A crowd fits into twice these shares of the panel's width and height: there, no eye tells points apart.
+_CROWD = np.array([0.15, 0.06])
+
+
+@dataclass(frozen=True)
+class _Sight:
+    """What is to be drawn, and how.
+
+    Attributes:
+        costs: Of each point that has a place.
+        ways: (rounds, 2) cost and accuracy of each, round by round.
+        pens: By sampler.
+        shapes: By rule: a marker, and a letter that looks like it.
+    """
+
+    costs: dict[TradeOff, float]
+    ways: dict[TradeOff, FloatArray]
+    pens: dict[str, Pen]
+    shapes: dict[str, tuple[str, str]]
+
+    def ends(self, points: Sequence[TradeOff]) -> FloatArray:
+        """Return (points, 2) cost and accuracy."""
+        return np.array([(self.costs[point], point.accuracy_mean) for point in points])
 
 
 def tradeoff_figure(
@@ -30,37 +55,94 @@ def tradeoff_figure(
 ) -> Figure:
     """Draw accuracy against what it cost: a colour for each sampler, a shape for each aggregation rule.
 
-    A thin line is the way training came there, round by round. A sampler's name stands once. A point that cost no
-    finite amount has no place on the axis and is named in the note.
+    A thin line is the way training came there, round by round. A sampler's name stands once. Where most samplers end in
+    one corner, that corner is drawn again below, enlarged. A point that cost no finite amount has no place on the axis
+    and is named in the note.
 
     Raises:
         NothingToDraw: No point has a place.
     """
-    costs = {point: float(point.epsilon_median if against == "epsilon" else point.paid) for point in points}
-    shown = [point for point in points if math.isfinite(costs[point]) and math.isfinite(point.accuracy_mean)]
-    if not shown:
+    found = {point: float(point.epsilon_median if against == "epsilon" else point.paid) for point in points}
+    costs = {point: cost for point, cost in found.items() if math.isfinite(cost) and math.isfinite(point.accuracy_mean)}
+    if not costs:
         raise NothingToDraw(f"No run has both an accuracy and a finite {_AGAINST[against]}.")
+    shown, rules = list(costs), list(dict.fromkeys(point.rule for point in points))
+    sight = _Sight(
+        costs,
+        {point: _way(point, against) for point in shown},
+        pens(point.label for point in points),
+        {rule: _SHAPES[k % len(_SHAPES)] for k, rule in enumerate(rules)},
+    )
     words = " ".join(filter(None, (note, _left_out(points, shown))))
-    figure, (axes,) = style.new_figure(title, note=words, height_inches=4.2)
-    looks, rules = pens(point.label for point in points), list(dict.fromkeys(point.rule for point in points))
-    shapes = {rule: _SHAPES[k % len(_SHAPES)] for k, rule in enumerate(rules)}
-    for point in shown:
-        pen = looks[point.label]
-        way = _way(point, against)
-        if way.size:
-            axes.plot(*way.T, color=pen.colour, linestyle=pen.stroke, linewidth=0.9, alpha=0.6, zorder=1.5)
-        _draw_point(axes, costs[point], point, pen, shapes[point.rule][0])
-    begun = [float(way[0, 0]) for point in shown if (way := _way(point, against)).size]
-    _fit_costs(axes, np.array([*(costs[point] for point in shown), *begun]), _AGAINST[against])
-    spread = np.array([[-1.0], [1.0]]) * np.nan_to_num([point.accuracy_std for point in shown])
-    style.span(axes, (spread + [point.accuracy_mean for point in shown]).ravel())
+    crowd = _crowd(sight)
+    if not crowd:
+        figure, (axes,) = style.new_figure(title, note=words, height_inches=4.2)
+        _draw_panel(axes, sight, shown, _AGAINST[against])
+        begun = [float(way[0, 0]) for way in sight.ways.values() if way.size]
+        _fit_costs(axes, np.array([*costs.values(), *begun]), _AGAINST[against])
+        _label(axes, sight, shown, _names(sight, shown))
+        return figure
+    figure, (overview, enlarged) = style.new_figure(title, note=words, height_inches=6.8, row_heights=(2.0, 3.0))
+    _draw_panel(enlarged, sight, crowd, _AGAINST[against])
+    _draw_overview(overview, sight, crowd, _AGAINST[against], enlarged)
+    _label(enlarged, sight, crowd, _names(sight, crowd))
+    return figure
+
+
+def _crowd(sight: _Sight) -> list[TradeOff]:
+    """Return the thickest crowd, if it has half of the samplers and a third of the points, and is not all there is."""
+    shown = list(sight.costs)
+    ends = sight.ends(shown)
+    seen = np.vstack((ends, *sight.ways.values()))
+    if seen[:, 0].min() > 0.0 and np.ptp(np.log(seen[:, 0])) > math.log(_WIDE_RANGE):
+        ends, seen = (np.column_stack((np.log(one[:, 0]), one[:, 1])) for one in (ends, seen))
+    size = np.ptp(seen, axis=0)
+    is_near = np.all(np.abs(ends[:, None] - ends[None]) <= _CROWD * size, axis=2)
+    crowds = [[shown[k] for k in np.flatnonzero(row)] for row in is_near]
+    crowd = max(crowds, key=len)
+    num_inside, num_all = (len({point.label for point in some}) for some in (crowd, shown))
+    is_thick = num_inside > 1 and 2 * num_inside >= num_all and 3 * len(crowd) >= len(shown)
+    is_everything = bool(np.all(np.ptp(sight.ends(crowd), axis=0) >= 0.5 * np.ptp(seen, axis=0)))
+    return crowd if is_thick and not is_everything else []
+
+
+def _draw_panel(axes: Axes, sight: _Sight, points: Sequence[TradeOff], words: str) -> None:
+    """Draw some points and the ways to them, as near as shows them all."""
+    _draw_points(axes, sight, points, _MARKER_POINTS)
+    ends = sight.ends(points)
+    _fit_costs(axes, ends[:, 0], words)
+    spread = np.array([[-1.0], [1.0]]) * np.nan_to_num([point.accuracy_std for point in points])
+    style.span(axes, (spread + ends[:, 1]).ravel())
     percent_ticks(axes)
     axes.set_ylabel("accuracy, mean ± 1 std", color=style.INK)
-    if len(rules) > 1:
-        key = "   ".join(f"{shapes[rule][1]}\N{NO-BREAK SPACE}{rule}" for rule in rules)
-        style.caption(axes, style.wrapped(key.replace("$", r"\$"), 58))
-    _label_samplers(axes, shown, costs, looks)
-    return figure
+    rules = [rule for rule in sight.shapes if any(point.rule == rule for point in points)]
+    if len(sight.shapes) > 1:
+        key = (f"{sight.shapes[rule][1]} {rule}".replace(" ", "\N{NO-BREAK SPACE}") for rule in rules)
+        style.caption(axes, style.wrapped("   ".join(key).replace("$", r"\$"), 58))
+
+
+def _draw_overview(axes: Axes, sight: _Sight, crowd: Sequence[TradeOff], words: str, enlarged: Axes) -> None:
+    """Draw everything, small, with a frame about what is enlarged; name only what is not in the crowd."""
+    (left, right), (low, high) = enlarged.get_xlim(), enlarged.get_ylim()
+    frame = Rectangle((left, low), right - left, high - low, fill=False, edgecolor=style.GREY, linewidth=1.0)
+    axes.add_patch(frame)
+    shown = list(sight.costs)
+    _draw_points(axes, sight, shown, 0.6 * _MARKER_POINTS)
+    seen = np.vstack((sight.ends(shown), *sight.ways.values()))
+    _fit_costs(axes, seen[:, 0], words)
+    style.span(axes, np.append(seen[:, 1], (low, high)))
+    percent_ticks(axes)
+    axes.set_ylabel("accuracy", color=style.INK)
+    style.caption(axes, "All, with the way there; the frame is enlarged below")
+    _label(axes, sight, shown, _names_outside(sight, crowd))
+
+
+def _draw_points(axes: Axes, sight: _Sight, points: Sequence[TradeOff], marker_points: float) -> None:
+    for point in points:
+        pen, way = sight.pens[point.label], sight.ways[point]
+        if way.size:
+            axes.plot(*way.T, color=pen.colour, linestyle=pen.stroke, linewidth=0.9, alpha=0.6, zorder=1.5)
+        _draw_point(axes, sight.costs[point], point, pen, sight.shapes[point.rule][0], marker_points)
 
 
 def _way(point: TradeOff, against: Literal["epsilon", "paid"]) -> FloatArray:
@@ -74,7 +156,7 @@ def _left_out(points: Sequence[TradeOff], shown: Sequence[TradeOff]) -> str:
     return f"Not drawn, having no finite cost or accuracy: {', '.join(names)}." if names else ""
 
 
-def _draw_point(axes: Axes, cost: float, point: TradeOff, pen: Pen, shape: str) -> None:
+def _draw_point(axes: Axes, cost: float, point: TradeOff, pen: Pen, shape: str, marker_points: float) -> None:
     spread = point.accuracy_std if math.isfinite(point.accuracy_std) else 0.0
     axes.errorbar(
         cost,
@@ -82,7 +164,7 @@ def _draw_point(axes: Axes, cost: float, point: TradeOff, pen: Pen, shape: str) 
         yerr=spread,
         color=pen.colour,
         marker=shape,
-        markersize=_MARKER_POINTS + (1.0 if pen.colour == style.BLUE else 0.0),
+        markersize=marker_points + (1.0 if pen.colour == style.BLUE else 0.0),
         markerfacecolor="white" if pen.is_hollow else pen.colour,
         markeredgecolor=pen.colour,
         markeredgewidth=1.4,
@@ -107,18 +189,38 @@ def _fit_costs(axes: Axes, costs: FloatArray, words: str) -> None:
     axes.set_xlabel(words, color=style.INK)
 
 
-def _label_samplers(axes: Axes, shown: Sequence[TradeOff], costs: dict[TradeOff, float], looks: dict[str, Pen]) -> None:
+def _names(sight: _Sight, points: Sequence[TradeOff]) -> list[PointLabel]:
     """Name each sampler once, at the point where it is most accurate."""
     best: dict[str, TradeOff] = {}
-    for point in shown:
+    for point in points:
         if point.label not in best or point.accuracy_mean > best[point.label].accuracy_mean:
             best[point.label] = point
-    labels = [
-        PointLabel(looks[label].name, costs[point], point.accuracy_mean, looks[label].colour)
+    looks = sight.pens
+    return [
+        PointLabel(looks[label].name, sight.costs[point], point.accuracy_mean, looks[label].colour)
         for label, point in best.items()
     ]
-    middle = np.array([(costs[point], point.accuracy_mean) for point in shown])
-    spread = np.array([(0.0, 0.0 if math.isnan(point.accuracy_std) else point.accuracy_std) for point in shown])
+
+
+def _names_outside(sight: _Sight, crowd: Sequence[TradeOff]) -> list[PointLabel]:
+    """Name what is not in the crowd: rules that have no point in it, and samplers that have none."""
+    rest = [point for point in sight.costs if point not in crowd]
+    names = _names(sight, [point for point in rest if point.label not in {one.label for one in crowd}])
+    far = {rule: [point for point in rest if point.rule == rule] for rule in sight.shapes}
+    for rule, points in far.items():
+        if points and rule not in {one.rule for one in crowd}:
+            top = max(points, key=lambda point: point.accuracy_mean)
+            text = f"{sight.shapes[rule][1]}\N{NO-BREAK SPACE}{short(rule, most_letters=40)}"
+            names.append(PointLabel(text, sight.costs[top], top.accuracy_mean, style.INK))
+    return names
+
+
+def _label(axes: Axes, sight: _Sight, points: Sequence[TradeOff], labels: Sequence[PointLabel]) -> None:
+    """Write labels where they cover neither points nor, if it can be helped, lines."""
+    if not labels:
+        return
+    middle = sight.ends(points)
+    spread = np.array([(0.0, 0.0 if math.isnan(point.accuracy_std) else point.accuracy_std) for point in points])
 
     def obstacles(pixels: float) -> tuple[FloatArray, FloatArray]:
         half, thin = (0.5 * _MARKER_POINTS + 1.5) * pixels, 1.5 * pixels
@@ -126,9 +228,23 @@ def _label_samplers(axes: Axes, shown: Sequence[TradeOff], costs: dict[TradeOff,
         low, high = axes.transData.transform(middle - spread), axes.transData.transform(middle + spread)
         markers = np.hstack((centre - half, centre + half))
         bars = np.column_stack((low[:, 0] - thin, low[:, 1], high[:, 0] + thin, high[:, 1]))
-        return markers, bars
+        dots = np.vstack([_dots(axes, sight.ways[point], 4.0 * pixels) for point in points])
+        return markers, np.vstack((bars, np.hstack((dots - thin, dots + thin))))
 
     label_points(axes, labels, obstacles)
+
+
+def _dots(axes: Axes, way: FloatArray, step: float) -> FloatArray:
+    """Return (dots, 2) pixels along a line, `step` apart, those within the panel."""
+    if len(way) < 2:
+        return np.empty((0, 2))
+    corners = axes.transData.transform(way)
+    along = np.concatenate(([0.0], np.cumsum(np.hypot(*np.diff(corners, axis=0).T))))
+    at = np.arange(0.0, min(along[-1], 1000.0 * step), step)
+    # Counted from the end: where a line is long, its last part is what is seen.
+    dots = np.column_stack([np.interp(along[-1] - at, along, corners[:, k]) for k in (0, 1)])
+    (left, low), (right, high) = axes.bbox.min, axes.bbox.max
+    return np.asarray(dots[(dots[:, 0] > left) & (dots[:, 0] < right) & (dots[:, 1] > low) & (dots[:, 1] < high)])
 
 
 def percent_ticks(axes: Axes) -> None:
