@@ -28,6 +28,7 @@ from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_groups import against, best_of, group
 from fedpcs.experiments.sweep_page import comparison_page, comparison_table
+from fedpcs.experiments.sweep_spent import spent_by_client
 
 TINY = {
     "base": "default",
@@ -242,13 +243,45 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
     report = compare.write_sweep(tmp_path)
     text = report.read_text()
-    assert f"fedpcs run DIR/cells/{cells[0].folder_name}/config.toml" in text
+    assert "fedpcs run DIR/cells/FOLDER/config.toml" in text
+    assert f"such as {cells[0].folder_name}" in text
     assert [row["folder"] for row in table_of(tmp_path)] == [cell.folder_name for cell in cells]
     assert load_run_config(str(store.run_of(cells[0]).folder / "config.toml")) == cells[0].config
     compare.print_sweep(report, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert [float(row["accuracy"]) for row in printed["cells"]] == accuracies(cells, store)
     assert os.fspath(report) == printed["report"]
+
+
+def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
+    private = {**TINY, "seeds": [0], "set": {**TINY["set"], "rounds": 2, "privacy.mode": "client"}}
+    cells, store = make_cells(make_sweep_config(private)), CellStore(tmp_path)
+    assert run_cells(cells, store) == {}
+    done = [store.read(cell) for cell in cells]
+    spent = spent_by_client(store, done)
+    for one in done:
+        every, known = spent[one.cell.key], one.result["spent"]
+        assert every.shape == (one.cell.config.data.num_clients,)
+        charged = every[every > 0.0]
+        assert charged.size == known["num_clients"]
+        assert (charged.min(), charged.max()) == (known["epsilon"]["minimum"], known["epsilon"]["maximum"])
+    topics = [one.topic for one in comparison_page("tiny", done, spent=spent).drawings]
+    assert [topic for topic in topics if topic.startswith("privacy spent by each client")]
+    nothing = {key: 0.0 * values for key, values in spent.items()}
+    for told in (nothing, None):
+        assert len(comparison_page("tiny", done, spent=told).drawings) < len(topics)
+
+
+def test_a_sweep_names_its_seeds_and_writes_a_gain_of_nothing_as_zero(whole):
+    cells, store = whole
+    done = [store.read(cell) for cell in cells]
+    nobody = [
+        replace(one, result={**one.result, "game": {**one.result["game"], "exploitability": 0.0}}) for one in done
+    ]
+    page = comparison_page("tiny", nobody)
+    assert page.facts.endswith(f"seeds {', '.join(map(str, make_sweep_config(TINY).seeds))}")
+    column = page.tables[0].headings.index("exploitability")
+    assert {row[column] for table in page.tables for row in table.rows} == {"0\N{NO-BREAK SPACE}%"}
 
 
 def test_report_writes_a_sweeps_cells_as_parquet_too(whole, tmp_path):

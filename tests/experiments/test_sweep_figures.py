@@ -17,15 +17,32 @@ from pages import SAMPLERS
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.dark_figures import as_dark
+from fedpcs.experiments.dark_figures import DARK, as_dark
 from fedpcs.experiments.run_figures_page import NothingToDraw, as_svg, picture_of
 from fedpcs.experiments.sweep_figures import bars_figure, curves_figure, tradeoff_figure
 from fedpcs.experiments.sweep_labels import place
 from fedpcs.experiments.sweep_pens import pens
 from fedpcs.experiments.sweep_points import Bar, Curve, TradeOff
+from fedpcs.experiments.sweep_spent import spent_figure
 
 ROUNDS = np.arange(1.0, 42.0, 2.0)
 NAN = math.nan
+# What eyes without red or green cones make of linear RGB: Machado, Oliveira and Fernandes 2009, severity 1.
+BLINDNESS = (
+    np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+)
+
+
+def seen_as(colour: str, blindness: np.ndarray | None = None) -> np.ndarray:
+    """A colour's place in CIELAB (D65), where distances are what eyes make of them."""
+    share = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255.0
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    if blindness is not None:
+        linear = (blindness @ linear).clip(0.0, 1.0)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    x, y, z = (np.cbrt(v) if v > 0.008856 else 7.787 * v + 16 / 116 for v in to_xyz @ linear / [0.9505, 1.0, 1.0888])
+    return np.array([116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)])
 
 
 def curve(label: str, end: float, std: float = 0.01) -> Curve:
@@ -46,11 +63,27 @@ def nine_points(*rules: str) -> list[TradeOff]:
     ]
 
 
-def boxes(figure: Figure) -> tuple[dict[str, Bbox], Bbox, Bbox]:
-    """Draw a figure, and return where its panel's words are, its panel, and itself, in pixels."""
+def a_corner() -> list[TradeOff]:
+    """Eight samplers that end in one corner under two rules, and two whose clients are selfish far away from it."""
+
+    def way(epsilon: float, paid: float, accuracy: float) -> tuple[tuple[float, float, float], ...]:
+        times = np.linspace(0.1, 1.0, 10)
+        return tuple((epsilon * t**0.5, paid * t, accuracy * (1.0 - np.exp(-4.0 * t))) for t in times)
+
+    crowd = [
+        (name, rule, 6.7 + 0.1 * ((3 * k + j) % 9), 28_000.0 + 120.0 * ((5 * k + j) % 9), 0.842 - 0.001 * k - 0.008 * j)
+        for k, name in enumerate(SAMPLERS[:8])
+        for j, rule in enumerate(("hajek", "precision"))
+    ]
+    far = [(name, "precision, selfish clients", 0.3, 1_500.0, 0.40 - 0.02 * k) for k, name in enumerate(SAMPLERS[:2])]
+    return [TradeOff(*one, 0.002, way(*one[2:])) for one in (*crowd, *far)]
+
+
+def boxes(figure: Figure, panel: int = 0) -> tuple[dict[str, Bbox], Bbox, Bbox]:
+    """Draw a figure, and return where a panel's words are, the panel, and the figure, in pixels."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    (axes,) = figure.axes
+    axes = figure.axes[panel]
     words = {text.get_text(): Text.get_window_extent(text, canvas.get_renderer()) for text in axes.texts}
     return words, axes.get_window_extent(), figure.bbox
 
@@ -92,6 +125,40 @@ def test_labels_of_points_keep_apart_and_inside(against: str, is_narrow: bool) -
     assert set(words) == set(SAMPLERS)
     assert overlapping(words) == []
     assert all(is_within(box, panel) for box in words.values())
+
+
+@pytest.mark.parametrize("is_narrow", [False, True])
+@pytest.mark.parametrize("against", ["epsilon", "paid"])
+def test_a_crowded_corner_is_enlarged_and_its_labels_are_read(against: str, is_narrow: bool) -> None:
+    figure = tradeoff_figure(a_corner(), against, "A finding", "A note.")  # type: ignore[arg-type]
+    if is_narrow:
+        picture_of(figure)
+    for panel, names in enumerate(({"▲\N{NO-BREAK SPACE}precision, selfish clients"}, set(SAMPLERS[:8]))):
+        words, frame, _ = boxes(figure, panel)
+        assert set(words) == names
+        assert overlapping(words) == []
+        assert all(is_within(box, frame) for box in words.values())
+    overview, enlarged = figure.axes
+    crowd = enlarged.transData.transform(
+        [(point.epsilon_median if against == "epsilon" else point.paid, point.accuracy_mean) for point in a_corner()]
+    )[:16]
+    # The crowd has the panel to itself, and the frame about it in the overview is this panel.
+    assert np.all(np.ptp(crowd, axis=0) > np.array([0.7, 0.35]) * enlarged.bbox.size)
+    (drawn,) = overview.patches
+    assert (drawn.get_x(), drawn.get_y()) == (enlarged.get_xlim()[0], enlarged.get_ylim()[0])
+    assert is_within(drawn.get_window_extent(), overview.get_window_extent())
+
+
+def test_no_marker_of_the_enlarged_corner_lies_under_a_name() -> None:
+    figure = narrow(tradeoff_figure(a_corner(), "epsilon", "A finding"))
+    words, _, _ = boxes(figure, 1)
+    markers = figure.axes[1].transData.transform([(one.epsilon_median, one.accuracy_mean) for one in a_corner()[:16]])
+    assert [name for name, box in words.items() for marker in markers if box.contains(*marker)] == []
+
+
+def test_what_is_not_crowded_is_drawn_once() -> None:
+    apart = [TradeOff(name, "r", 1.0 + k, 1.0, 0.1 * k, 0.01) for k, name in enumerate(SAMPLERS[:2])]
+    assert len(tradeoff_figure(apart, "epsilon", "A finding").axes) == 1
 
 
 def test_labels_keep_apart_even_where_all_points_are_one() -> None:
@@ -137,6 +204,36 @@ def test_curves_are_the_means_and_bands_one_standard_deviation() -> None:
     assert axes.get_ylim()[0] < band[:, 1].min() < band[:, 1].max() < axes.get_ylim()[1]
 
 
+def test_curves_begin_where_the_first_round_was_evaluated_and_bands_of_few_are_seen() -> None:
+    (axes,) = curves_figure([curve("fedpcs", 0.8), curve("random", 0.7)], "accuracy", "A finding").axes
+    left, right = axes.get_xlim()
+    assert 0.0 < ROUNDS[0] - left < 0.05 * (right - left)
+    rival = axes.collections[1]
+    assert rival.get_facecolor()[0, 3] > 0.1
+    assert rival.get_linewidth()[0] > 0.0
+
+
+def test_an_accuracy_s_band_ends_at_zero() -> None:
+    (axes,) = curves_figure([curve("fedpcs", 0.8, 0.5)], "accuracy", "A finding").axes
+    assert axes.get_ylim()[0] > -0.1
+
+
+def test_every_client_is_in_the_figure_of_what_was_spent() -> None:
+    spent = {"fedpcs": np.array([3.0, 0.0, 1.0, 2.0]), "random": np.array([5.0, 4.0, 0.0, 0.0])}
+    figure = spent_figure(spent, "A note.")
+    assert "ε = 5.00; 25 % of fedpcs's spend nothing" in figure.get_suptitle().replace("\n", " ").replace("\xa0", " ")
+    ours, theirs = figure.axes[0].lines
+    assert ours.get_xydata().tolist() == [[0.25, 0.0], [0.5, 1.0], [0.75, 2.0], [1.0, 3.0]]
+    assert theirs.get_ydata().tolist() == [0.0, 0.0, 4.0, 5.0]
+    words, panel, page = boxes(narrow(figure))
+    assert overlapping(words) == []
+    assert all(is_within(box, page) and box.x0 > panel.x1 for box in words.values())
+    many = spent_figure({"fedpcs": np.arange(5_000.0)}).axes[0].lines[0]
+    assert (many.get_xydata()[-1].tolist(), len(many.get_xydata())) == ([1.0, 4_999.0], 400)
+    with pytest.raises(NothingToDraw):
+        spent_figure({"fedpcs": np.zeros(3)})
+
+
 def test_rounds_not_evaluated_are_not_drawn_and_one_seed_has_no_band() -> None:
     mean = np.where(ROUNDS % 4 == 1, 0.5, NAN)
     (axes,) = curves_figure([Curve("fedpcs", ROUNDS, mean, np.full(ROUNDS.size, NAN))], "loss", "A finding").axes
@@ -146,11 +243,20 @@ def test_rounds_not_evaluated_are_not_drawn_and_one_seed_has_no_band() -> None:
 
 def test_nine_samplers_have_nine_looks_and_fedpcs_the_strong_one() -> None:
     found = pens(SAMPLERS)
-    assert len({(pen.colour, pen.stroke) for pen in found.values()}) == 9
-    assert len({(pen.colour, pen.is_hollow) for pen in found.values()}) == 9
+    assert len({pen.colour for pen in found.values()}) == 9
     assert found["fedpcs"].colour == style.BLUE
     assert all(found["fedpcs"].width > pen.width for name, pen in found.items() if name != "fedpcs")
     assert [name for name, pen in found.items() if pen.colour == style.BLUE] == ["fedpcs"]
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+def test_samplers_are_told_apart_by_eyes_blind_to_red_or_green_too(is_dark: bool) -> None:
+    looks = [(DARK[p.colour.lower()] if is_dark else p.colour, p.is_hollow) for p in pens(SAMPLERS).values()]
+    for (one, is_ring), (other, is_other_ring) in itertools.combinations(looks, 2):
+        assert np.linalg.norm(seen_as(one) - seen_as(other)) > 20.0
+        if is_ring == is_other_ring:
+            for blindness in BLINDNESS:
+                assert np.linalg.norm(seen_as(one, blindness) - seen_as(other, blindness)) > 12.0
 
 
 def test_a_sampler_looks_the_same_whoever_stands_beside_it() -> None:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
+from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.sweep_labels import PointLabel, label_line_ends
@@ -20,6 +21,8 @@ from fedpcs.experiments.sweep_tradeoff import percent_ticks
 from fedpcs.experiments.sweep_tradeoff import tradeoff_figure as tradeoff_figure
 
 _MOST_POINTS = 300
+# Up to so many bands have edges; of more, edges would be all one sees.
+_FEW_CURVES = 4
 
 
 def curves_figure(curves: Sequence[Curve], quantity: Literal["accuracy", "loss"], title: str, note: str = "") -> Figure:
@@ -33,16 +36,25 @@ def curves_figure(curves: Sequence[Curve], quantity: Literal["accuracy", "loss"]
         raise NothingToDraw(f"No round has been evaluated yet: there is no {quantity} to draw.")
     figure, (axes,) = style.new_figure(title, note=note, height_inches=3.9)
     looks = pens(curve.label for curve in shown)
+    is_crowded = len(shown) > _FEW_CURVES
     for curve in shown:
-        _draw_curve(axes, curve, looks[curve.label])
-    style.span(axes, np.concatenate([curve.mean + sign * curve.std for curve in shown for sign in (-1.0, 1.0)]))
-    style.round_axis(axes, 1 + int(max(curve.rounds[-1] for curve in shown)))
+        _draw_curve(axes, curve, looks[curve.label], is_crowded=is_crowded)
+    reached = np.concatenate([curve.mean + sign * curve.std for curve in shown for sign in (-1.0, 1.0)])
+    style.span(axes, reached.clip(0.0, 1.0) if quantity == "accuracy" else reached)
+    _evaluated_axis(axes, np.concatenate([curve.rounds for curve in shown]))
     if quantity == "accuracy":
         percent_ticks(axes)
     words = {"accuracy": "accuracy", "loss": "cross-entropy"}
     axes.set_ylabel(words[quantity], color=style.INK)
     label_line_ends(axes, [_end_label(curve, looks[curve.label]) for curve in shown])
     return figure
+
+
+def _evaluated_axis(axes: Axes, rounds: FloatArray) -> None:
+    """Make x the rounds from the first that was evaluated to the last."""
+    style.round_axis(axes, 1 + int(rounds.max()))
+    room = 0.03 * float(np.ptp(rounds)) or 0.5
+    axes.set_xlim(float(rounds.min()) - room, float(rounds.max()) + room)
 
 
 def _known(curve: Curve) -> Curve:
@@ -57,12 +69,19 @@ def _end_label(curve: Curve, pen: Pen) -> PointLabel:
     return PointLabel(pen.sign + pen.name, float(curve.rounds[-1]), float(curve.mean[-1]), pen.colour)
 
 
-def _draw_curve(axes: Axes, curve: Curve, pen: Pen) -> None:
+def _draw_curve(axes: Axes, curve: Curve, pen: Pen, *, is_crowded: bool) -> None:
     is_main = pen.colour == style.BLUE
     order = 3.0 if is_main else 2.0
     low, high = curve.mean - curve.std, curve.mean + curve.std
+    fill = 0.2 if is_main else 0.08 if is_crowded else 0.15
     axes.fill_between(
-        curve.rounds, low, high, color=pen.colour, alpha=0.18 if is_main else 0.07, linewidth=0.0, zorder=order - 1.5
+        curve.rounds,
+        low,
+        high,
+        facecolor=(pen.colour, fill),
+        edgecolor=(pen.colour, 0.45),  # bands lie over one another
+        linewidth=0.0 if is_crowded else 0.6,
+        zorder=order - 1.5,
     )
     axes.plot(
         curve.rounds,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.page import Drawing, Page, Table
@@ -19,6 +20,7 @@ from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_figures import curves_figure
 from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, is_alike, summary
 from fedpcs.experiments.sweep_points import Bar, Curve
+from fedpcs.experiments.sweep_spent import seed_words, spent_drawing
 
 REFERENCE = "fedpcs"
 # What manifests must agree on for cells to be compared like with like.
@@ -60,6 +62,7 @@ def comparison_page(
     *,
     missing: Sequence[Cell] = (),
     command: str = "",
+    spent: Mapping[str, FloatArray] | None = None,
 ) -> Page:
     """Return the page of a sweep.
 
@@ -69,6 +72,7 @@ def comparison_page(
         failures: Why others could not be run, by key.
         missing: Cells that are not done.
         command: What runs the sweep again.
+        spent: What each client spent, by its cell's key, if that is to be drawn.
     """
     groups = group(done)
     return Page(
@@ -78,7 +82,7 @@ def comparison_page(
         facts=facts(done),
         warnings=(*_missing(missing, failures or {}), *mixed(done)),
         tables=tuple(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
-        drawings=tuple(drawing for one in groups for drawing in curve_drawings(one)),
+        drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent or {}))),
         privacy=privacy_words(done),
         settings=settings_of(done),
         commands=_commands(command, done),
@@ -87,13 +91,24 @@ def comparison_page(
     )
 
 
+def _spent(found: Group, spent: Mapping[str, FloatArray]) -> tuple[Drawing, ...]:
+    keys = [one.cell.key for series in found.series for one in series.done]
+    return (spent_drawing(found, spent),) if any(key in spent and spent[key].any() for key in keys) else ()
+
+
 def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]:
     """Return what runs the sweep again, and what runs one of its cells, with what each does."""
     whole = "runs what is missing and writes this page again; done cells are reused"
-    alone = "runs one cell alone, here the first; DIR holds the folder of cells, whose names are in the CSV file"
     return (
         *(((command, whole),) if command else ()),
-        *((f"fedpcs run DIR/cells/{one.cell.folder_name}/config.toml", alone) for one in done[:1]),
+        *(("fedpcs run DIR/cells/FOLDER/config.toml", _alone(one)) for one in done[:1]),
+    )
+
+
+def _alone(one: Done) -> str:
+    return (
+        "runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name, "
+        f"such as {one.cell.folder_name}"
     )
 
 
@@ -140,9 +155,14 @@ def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
         "–" if reference is None or reference.sampler == series.sampler else against_words(reference, series),
         _epsilon(series) if is_private else "no noise",
         style.amount(series.mean("paid")),
-        style.gain(max(played)) if played else "not played",
+        _exploitability(max(played)) if played else "not played",
         series.done[0].result["disclosure"] or "nothing",
     )
+
+
+def _exploitability(share: float) -> str:
+    """Return what deviating gains in per cent; what rounding alone explains is zero."""
+    return style.percent(share) if share > style.ROUNDING else f"0{_SPACE}%"
 
 
 def against_words(reference: Series, series: Series) -> str:
@@ -216,8 +236,8 @@ def curve_drawings(found: Group) -> list[Drawing]:
     place = f" ({found.words})" if found.words else ""
     best = max(found.series, key=lambda series: float(series.accuracy.mean()))
     records = best.done[0].cell.config.data.evaluated_on
-    seeds = _count(len(best.seeds), "seed")
-    note = f"{found.words or 'all seeds'}; on {records}; mean and one standard deviation over {seeds}."
+    seeds = seed_words(sorted({seed for series in found.series for seed in series.seeds}))
+    note = f"{found.words or 'All cells'}; on {records}; mean and one standard deviation over {seeds}."
 
     def drawing(quantity: Any, title: str) -> Drawing:
         return Drawing(
@@ -251,15 +271,11 @@ def facts(done: Sequence[Done]) -> str:
         return ""
     config = done[0].cell.config
     rounds = sorted({one.cell.config.rounds for one in done})
-    seeds = len({one.cell.seed for one in done})
+    seeds = seed_words(sorted({one.cell.seed for one in done}))
     models = ", ".join(dict.fromkeys(one.cell.config.training.model for one in done))
     span = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}–{rounds[-1]}"
     clients = f"{config.data.num_clients:,} clients"
-    return f"{config.data.name}; {clients}; model {models}; {span} rounds; {_count(seeds, 'seed')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{config.data.name}; {clients}; model {models}; {span} rounds; {seeds}"
 
 
 def mixed(done: Sequence[Done]) -> tuple[str, ...]:

@@ -1,0 +1,114 @@
+"""What each client of a sweep spent: read from the cells' ledgers, drawn from the least to the most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MultipleLocator
+
+from fedpcs._validate import FloatArray
+from fedpcs.experiments import figure_style as style
+from fedpcs.experiments.cell_store import CellStore, Done
+from fedpcs.experiments.exhibits.page import Drawing
+from fedpcs.experiments.run_figures_page import NothingToDraw
+from fedpcs.experiments.run_table import rounded_up
+from fedpcs.experiments.sweep_groups import Group
+from fedpcs.experiments.sweep_labels import PointLabel, label_line_ends
+from fedpcs.experiments.sweep_pens import pens
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.conversion import Method, to_epsilon
+from fedpcs.privacy.ledger import PrivacyLedger
+
+_MOST_STEPS = 400
+
+
+def spent_by_client(store: CellStore, done: Sequence[Done]) -> dict[str, FloatArray]:
+    """Return (clients,) ε that each client of each cell spent, zero for those never drawn, by the cell's key.
+
+    Cells without a ledger are not in it.
+
+    Raises:
+        FedpcsError: A ledger cannot be read.
+    """
+    return {one.cell.key: _spent(store, one) for one in done if store.arm_of(one.cell).ledger.is_file()}
+
+
+def _spent(store: CellStore, one: Done) -> FloatArray:
+    config = one.cell.config
+    law: Method = "tight" if config.privacy.noise == "exact" else "exact"
+    with PrivacyLedger.open(store.arm_of(one.cell).ledger) as ledger:
+        totals = ledger.totals(f"{config.name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
+    epsilon = np.zeros(config.data.num_clients)
+    for client, nanos in totals.items():
+        epsilon[int(client)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)
+    return epsilon
+
+
+def spent_drawing(found: Group, spent: Mapping[str, FloatArray]) -> Drawing:
+    """Return the figure of one group: what its clients spent, for every sampler, all seeds together."""
+    by_sampler = {
+        series.sampler: np.concatenate([spent[one.cell.key] for one in series.done])
+        for series in found.series
+        if all(one.cell.key in spent for one in series.done)
+    }
+    place = f" ({found.words})" if found.words else ""
+    seeds = sorted({seed for series in found.series for seed in series.seeds})
+    delta = style.amount(float(found.series[0].done[0].result["delta"]))
+    told = f"{found.words or 'All cells'}; {seed_words(seeds)} together, at δ = {delta}."
+    note = f"{told} Clients never drawn spent nothing."
+    return Drawing(f"privacy spent by each client{place}", lambda: spent_figure(by_sampler, note))
+
+
+def spent_figure(spent: Mapping[str, FloatArray], note: str = "") -> Figure:
+    """Draw (clients,) ε of each sampler's clients, from the one that spent least to the one that spent most.
+
+    Raises:
+        NothingToDraw: Nobody spent anything.
+    """
+    shown = {name: np.sort(values) for name, values in spent.items() if values.size}
+    if not any(values[-1] > 0.0 for values in shown.values()):
+        raise NothingToDraw("No client spent anything: there is no ε to draw.")
+    figure, (axes,) = style.new_figure(_title(shown), note=note, height_inches=3.9)
+    looks, labels = pens(shown), []
+    for name, values in shown.items():
+        pen, kept = looks[name], _kept(values.size)
+        share = (np.arange(values.size) + 1.0) / values.size
+        axes.plot(share[kept], values[kept], color=pen.colour, linestyle=pen.stroke, linewidth=pen.width, label=name)
+        labels.append(PointLabel(pen.sign + pen.name, 1.0, float(values[-1]), pen.colour))
+    style.span(axes, np.concatenate(list(shown.values())), from_zero=True)
+    axes.set_xlim(-0.01, 1.01)
+    axes.xaxis.set_major_locator(MultipleLocator(0.25))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100.0 * share:.0f}\N{NO-BREAK SPACE}%"))
+    axes.set_xlabel("clients, from the least spent to the most", color=style.INK)
+    axes.set_ylabel("ε of a client", color=style.INK)
+    label_line_ends(axes, labels)
+    return figure
+
+
+def _kept(num_values: int) -> np.ndarray:
+    """Return which values are drawn: no more than a screen shows, the first and the last among them."""
+    return np.unique(np.linspace(0, num_values - 1, min(num_values, _MOST_STEPS)).round().astype(int))
+
+
+def _title(shown: Mapping[str, FloatArray]) -> str:
+    """Say what the client that spent most spent, and how many spent nothing under the sampler that comes first."""
+    name, values = next(iter(shown.items()))
+    greatest = max(float(one[-1]) for one in shown.values())
+    idle = float(np.mean(values == 0.0))
+    rest = f"{style.percent(idle)} of {name}'s spend nothing" if idle else f"every client of {name} spends some"
+    return f"No client spends more than ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(greatest)}; {rest}"
+
+
+def seed_words(seeds: Sequence[int]) -> str:
+    """Return which seeds, in words; a long row of them by its ends.
+
+    Example:
+        >>> seed_words([7]), seed_words([0, 1, 2]), seed_words(range(12))
+        ('seed 7', 'seeds 0, 1, 2', 'seeds 0 to 11')
+    """
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    is_row = len(seeds) > 6 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    return f"seeds {seeds[0]} to {seeds[-1]}" if is_row else f"seeds {', '.join(map(str, seeds))}"
