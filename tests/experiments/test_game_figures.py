@@ -12,6 +12,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
+from scipy.optimize import minimize
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments import cap_figure, comparison_figures, figure_style, game_figures
@@ -262,6 +263,27 @@ def test_a_hundred_thousand_clients_are_drawn_in_seconds(tmp_path: Path) -> None
 def test_a_folder_that_cannot_be_written_is_refused_in_words(found: Equilibrium, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"mean_field\.png: cannot be written"):
         game_figures.draw_all(found, None, tmp_path / "missing")
+
+
+def test_labels_are_moved_as_little_as_can_be() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        wanted = np.sort(rng.uniform(0.0, 10.0, 6))
+        found = figure_style.spread_out(wanted, 1.2, 0.0, 10.0)
+        apart = {"type": "ineq", "fun": lambda heights: np.diff(heights) - 1.2}
+        twin = minimize(lambda x: np.sum((x - wanted) ** 2), found, bounds=[(0.0, 10.0)] * 6, constraints=[apart])  # noqa: B023
+        assert np.allclose(found, twin.x, atol=1e-3)
+
+
+def test_labels_are_tied_to_where_their_lines_end() -> None:
+    _, (axes,) = figure_style.new_figure("A finding")
+    axes.plot([0.0, 7.0], [0.0, 1.0])
+    axes.set_ylim(0.0, 2.0)
+    figure_style.label_ends(axes, [figure_style.EndLabel(name, 1.0, "#222222") for name in "ab"])
+    low, high = axes.texts
+    assert low.xy == high.xy == (7.0, 1.0)
+    assert low.xyann[1] < 1.0 < high.xyann[1]
+    assert low.arrow_patch is not None
 
 
 def test_labels_never_overlap_and_stay_inside() -> None:

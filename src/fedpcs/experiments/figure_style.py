@@ -143,7 +143,7 @@ def plain_ticks(axis: Axis) -> None:
 def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 3.4) -> None:
     """Write labels right of the panel, each as near its line's end as its neighbours allow, and tied to it."""
     low, high = axes.get_ylim()
-    num_lines = max(label.text.count("\n") + 1 for label in labels)
+    num_lines = max((label.text.count("\n") + 1 for label in labels), default=1)
     gap = (high - low) * num_lines * _LABEL_INCHES / panel_inches
     ordered = sorted(labels, key=lambda label: label.height)
     heights = spread_out(np.array([label.height for label in ordered]), gap, low, high)
@@ -170,20 +170,20 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 
 
 
 def spread_out(heights: FloatArray, gap: float, low: float, high: float) -> FloatArray:
-    """Return rising heights at least `gap` apart, moved as little as a sweep up and one down allow.
+    """Return rising heights at least `gap` apart, moved as little as can be: least squares, within low and high.
+
+    Where there is no room for all, the lowest fall below `low`.
 
     Example:
         >>> spread_out(np.array([1.0, 1.0, 5.0]), 1.0, 0.0, 5.0).tolist()
-        [1.0, 2.0, 5.0]
+        [0.5, 1.5, 5.0]
     """
-    placed = np.clip(heights, low, high)
-    for k in range(1, placed.size):
-        placed[k] = max(placed[k], placed[k - 1] + gap)
-    ceiling = high
-    for k in range(placed.size - 1, -1, -1):
-        placed[k] = min(placed[k], ceiling)
-        ceiling = placed[k] - gap
-    return placed
+    # Less k gaps, heights `gap` apart are heights that rise: isotonic regression, by its max-min formula.
+    steps = gap * np.arange(heights.size)
+    wanted = heights - steps
+    each = range(heights.size)
+    rising = [max(min(wanted[i : j + 1].mean() for j in each[k:]) for i in each[: k + 1]) for k in each]
+    return np.asarray(np.minimum(np.maximum(rising, low), high - gap * (heights.size - 1)) + steps)
 
 
 def amount(value: float) -> str:
