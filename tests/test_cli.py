@@ -280,7 +280,8 @@ TINY_RUN = [
 
 
 def tiny_run(*more):
-    return [part for override in (*TINY_RUN, *more) for part in ("--set", override)]
+    last = {override.partition("=")[0]: override for override in (*TINY_RUN, *more)}
+    return [part for override in last.values() for part in ("--set", override)]
 
 
 @pytest.fixture
@@ -442,6 +443,10 @@ def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
         (("compare", "--grid", "rounds"), "KEY=VALUE"),
         (("compare", "--set", "rounds=0"), "rounds"),
         (("compare", "no-such.toml"), "no-such.toml"),
+        (("compare", "--grid", "rounds=3,4", "--grid", "rounds=5"), "rounds is given twice, by 'rounds=3,4' and by"),
+        (("compare", "--set", "rounds=3", "--set", "rounds=5"), "Keep one of them"),
+        (("compare", "--set", "data={alpha=1}", "--set", "data.alpha=2"), "data.alpha is given twice"),
+        (("run", "--set", "rounds=3", "--set", "rounds=5"), "rounds is given twice"),
         (("report", "no-such-folder"), "no-such-folder"),
     ],
 )

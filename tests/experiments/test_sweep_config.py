@@ -4,6 +4,7 @@ import pytest
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.compare import read_sweep
+from fedpcs.experiments.run_config import load_run_config
 from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 
 
@@ -44,9 +45,99 @@ def test_settings_of_samplers_that_are_not_the_cells_are_left_out():
     assert [c.config.sampling.settings for c in cells] == [{"oort": {"exploration": 0.5}}, {}]
 
 
+NESTED = {"training": {"learning_rate": 0.5}, "sampling": {"settings": {"oort": {"exploration": 0.5}}}}
+DOTTED = {"training.learning_rate": 0.5, "sampling.settings.oort.exploration": 0.5}
+BASE = {"training": {"batch_size": 8, "averaging": 0.5}, "sampling": {"settings": {"oort": {"step_window": 7}}}}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda changes: {"set": changes},
+        lambda changes: {"per_sampler": {"oort": changes}},
+        lambda changes: {"variants": [{"label": "a", "set": changes}]},
+        lambda changes: {"grid": {key: [value] for key, value in changes.items()}},
+    ],
+    ids=["set", "per_sampler", "variants", "grid"],
+)
+def test_keys_in_a_table_are_those_keys_dotted_and_no_more(place):
+    found = []
+    for changes in (NESTED, DOTTED):
+        sweep = make_sweep_config({"samplers": ["oort"], "seeds": [0], **place(changes)})
+        (cell,) = make_cells(sweep, BASE)
+        found.append(cell.config)
+    assert found[0] == found[1]
+    training = found[0].training
+    assert (training.learning_rate, training.batch_size, training.averaging) == (0.5, 8, 0.5)
+    assert found[0].sampling.settings == {"oort": {"exploration": 0.5, "step_window": 7}}
+
+
+def test_a_grid_may_be_nested_too():
+    cells = cells_of(samplers=["random"], seeds=[0], grid={"data": {"partition": ["iid", "shards"], "alpha": [0.5]}})
+    assert [cell.point for cell in cells] == [
+        {"data.partition": "iid", "data.alpha": 0.5},
+        {"data.partition": "shards", "data.alpha": 0.5},
+    ]
+
+
+def test_a_sampler_whose_name_has_dots_keeps_its_settings():
+    name = "package.module:Sampler"
+    nested = {"sampling": {"settings": {name: {"power": 2}}}}
+    dotted = {f'sampling.settings."{name}".power': 2}
+    for changes in (nested, dotted):
+        sweep = make_sweep_config({"samplers": [name], "seeds": [0], "set": changes})
+        again = make_sweep_config(sweep.model_dump(mode="json"))  # as it is kept in a folder
+        (cell,) = make_cells(again)
+        assert cell.config.sampling.settings == {name: {"power": 2}}
+
+
+def test_a_table_in_a_flag_leaves_its_neighbours_alone():
+    base = load_run_config("fashion-mnist").training
+    flags = {"overrides": ["training={learning_rate = 0.5}"], "seeds": "0", "samplers": "random"}
+    (cell,) = make_cells(read_sweep("fashion-mnist", **flags))
+    alone = load_run_config("fashion-mnist", flags["overrides"])
+    assert cell.config.training == alone.training == base.model_copy(update={"learning_rate": 0.5})
+
+
+def test_a_flag_overrules_its_key_however_the_file_writes_it(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text('samplers = ["random"]\nseeds = [0]\n[set.training]\nlearning_rate = 0.5\nbatch_size = 8\n')
+    (cell,) = make_cells(read_sweep(str(path), overrides=["training.learning_rate=0.25"]))
+    assert (cell.config.training.learning_rate, cell.config.training.batch_size) == (0.25, 8)
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
+        ({"set": {"sampling": {"samplers": ["random"]}}}, "set.sampling.samplers: give name"),
+        ({"set": {'"sampling".samplers': ["random"]}}, "set.sampling.samplers: give name"),
+        (
+            {"per_sampler": {"fedpcs": {"sampling": {"samplers": ["random"]}}}},
+            "per_sampler.fedpcs.sampling.samplers: g",
+        ),
+        ({"grid": {"sampling": [{"samplers": ["random"]}]}}, "grid.sampling.samplers: give name"),
+        ({"set": {"training": {"batch_size": 8}, "training.batch_size": 9}}, "training.batch_size is given twice"),
+        (
+            {"variants": [{"label": "a", "set": {"training.batch_size": 9, "training": {"batch_size": 8}}}]},
+            "training.batch_size is given twice",
+        ),
+        (
+            {"grid": {"training": [{"batch_size": 8}], "training.batch_size": [9]}},
+            "grid.training.batch_size is changed by grid.training too",
+        ),
+        (
+            {"per_sampler": {"fedpcs": {"training.batch_size": 8}}, "grid": {"training": {"batch_size": [8, 9]}}},
+            "per_sampler.fedpcs.training.batch_size is on the grid too",
+        ),
+        ({"set": {"training": {}}}, "training is an empty table"),
+        ({"set": {"training": {"lerning_rate": 1.0}}}, "unknown key 'training.lerning_rate'"),
+        ({"set": 3}, "set must be"),
+        (
+            {"samplers": []},
+            "samplers must be a list with at least 1 in it, got .*. Add what is missing, or leave it out",
+        ),
+        ({"per_sampler": {"nobody": {}}}, "Add it to them, or take it out"),
+        ({"grid": {"rounds": [3, 3]}}, "are the same run. Take out one of them"),
         ({"seeds": [0, 0]}, "seeds must be distinct"),
         ({"seeds": []}, "seeds"),
         ({"samplers": ["random", "random"]}, "samplers must be distinct"),
@@ -109,9 +200,24 @@ def test_a_run_file_brings_its_own_samplers_and_seeds(tmp_path):
         ({"grid": ["rounds"]}, "must be KEY=VALUE"),
         ({"grid": ["=1"]}, "must be KEY=VALUE"),
         ({"overrides": ["rounds"]}, "must be KEY=VALUE"),
-        ({"samplers": ","}, "samplers"),
+        ({"samplers": ","}, "--samplers must be names parted by commas, such as fedpcs,random; got ','"),
     ],
 )
 def test_flags_that_cannot_be_read_are_quoted_back(flags, words):
     with pytest.raises(InvalidInput, match=words):
         read_sweep("default", **flags)
+
+
+def test_a_mistake_in_a_sweeps_file_is_said_of_that_file(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('[set]\n"training.lerning_rate" = 0.5\n')
+    with pytest.raises(InvalidInput, match=r"study\.toml: unknown key 'training.lerning_rate'"):
+        make_cells(read_sweep(str(path)), where=str(path))
+
+
+@pytest.mark.parametrize(
+    "tables", [{"sampling": 3}, {"sampling": {"settings": 3}}, {"engine": 3}, {"training": 3}], ids=str
+)
+def test_a_base_of_another_shape_is_refused_in_words(tables):
+    with pytest.raises(InvalidInput, match="table"):
+        make_cells(make_sweep_config({"set": {"training.batch_size": 8}}), tables)

@@ -24,8 +24,26 @@ DataDirOption = Annotated[
     typer.Option(metavar="DIR", file_okay=False, help="Where data sets lie; FEDPCS_DATA or the cache if absent."),
 ]
 
+
+def each_key_once(given: list[str] | None) -> list[str] | None:
+    """Refuse a key that --set or --grid is given twice: one of its values would count for nothing."""
+    from fedpcs.experiments.run_config import dotted_keys, read_value
+
+    seen: dict[str, str] = {}
+    for one in given or []:
+        key, _, text = one.partition("=")
+        for name in dotted_keys({key.strip(): read_value(text)}):
+            if name in seen:
+                raise InvalidInput(f"{name} is given twice, by {seen[name]!r} and by {one!r}. Keep one of them.")
+            seen[name] = one
+    return given
+
+
 SetOption = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5.")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change one key of the run, such as rounds=5.", callback=each_key_once
+    ),
 ]
 
 

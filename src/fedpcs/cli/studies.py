@@ -10,7 +10,7 @@ from typing import Annotated, Literal, get_args
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app, each_key_once
 from fedpcs.errors import InvalidInput
 
 Profile = Literal["quick", "paper"]
@@ -28,7 +28,8 @@ def compare(
         str | None, typer.Option(metavar="0,1,…", help="Which seeds; three or more tell something.")
     ] = None,
     grid: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=A,B,…", help="Try every value, with those of other grids.")
+        list[str] | None,
+        typer.Option(metavar="KEY=A,B,…", help="Try every value, with those of other grids.", callback=each_key_once),
     ] = None,
     overrides: SetOption = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="The sweep's folder; goes on if it is there.")] = None,
@@ -51,7 +52,7 @@ def compare(
     if with_parquet:
         page_export.check_parquet()  # before hours of training, not after
     sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
-    wanted = sweep_config.make_cells(sweep)
+    wanted = sweep_config.make_cells(sweep, where=source)
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     store = cell_store.CellStore(folder if cells is None else cells)
     plan = compare.plan_sweep(wanted, store, data_dir, jobs)

@@ -22,7 +22,7 @@ from fedpcs.experiments.files import disk_errors, read_object, write_json
 from fedpcs.experiments.page_export import export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.presets import preset_names
-from fedpcs.experiments.run_config import make_run_config, read_tables, read_value
+from fedpcs.experiments.run_config import dotted_keys, make_run_config, read_override, read_tables, read_value
 from fedpcs.experiments.run_table import mean_and_spread, print_whole
 from fedpcs.experiments.sweep import run_cells
 from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config
@@ -90,6 +90,8 @@ def read_sweep(
     values = _tables(source or "default")
     if samplers is not None:
         values["samplers"] = [name.strip() for name in samplers.split(",") if name.strip()]
+        if not values["samplers"]:
+            raise InvalidInput(f"--samplers must be names parted by commas, such as fedpcs,random; got {samplers!r}.")
     if seeds is not None:
         try:
             values["seeds"] = [int(part) for part in seeds.split(",")]
@@ -97,17 +99,28 @@ def read_sweep(
             raise InvalidInput(
                 f"--seeds must be whole numbers parted by commas, such as 0,1,2; got {seeds!r}."
             ) from None
-    for one in grid:
-        key, sign, text = one.partition("=")
-        if not sign or not key.strip() or not text.strip():
-            raise InvalidInput(f"--grid {one!r} must be KEY=VALUE,VALUE,…, such as sampling.sampling_ratio=0.2,0.5.")
-        values.setdefault("grid", {})[key.strip()] = [read_value(part) for part in text.split(",")]
-    for one in overrides:
-        key, sign, text = one.partition("=")
-        if not sign or not key.strip():
-            raise InvalidInput(f"--set {one!r} must be KEY=VALUE, such as training.learning_rate=0.2.")
-        values.setdefault("set", {})[key.strip()] = read_value(text)
-    return make_sweep_config(values, source or "preset default")
+    where = source or "preset default"
+    _add(values, "grid", dict(map(_read_grid, grid)), where)
+    _add(values, "set", {key: value for one in overrides for key, value in read_override(one).items()}, where)
+    return make_sweep_config(values, where)
+
+
+def _read_grid(text: str) -> tuple[str, list[Any]]:
+    key, sign, values = text.partition("=")
+    if not sign or not key.strip() or not values.strip():
+        raise InvalidInput(f"--grid {text!r} must be KEY=VALUE,VALUE,…, such as sampling.sampling_ratio=0.2,0.5.")
+    return key.strip(), [read_value(part) for part in values.split(",")]
+
+
+def _add(values: dict[str, Any], table: str, flags: dict[str, Any], where: str) -> None:
+    """Add what flags give to a table of a sweep's file, in place; the key of a flag overrules the file's."""
+    before = values.get(table, {})
+    if not flags or not isinstance(before, dict):
+        return
+    try:
+        values[table] = {**dotted_keys(before), **flags}
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {table}: {error}") from None
 
 
 def plan_sweep(

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -198,7 +198,8 @@ def load_run_config(source: str | None, overrides: list[str] | None = None) -> R
 
     Args:
         source: A path, or the name of a preset; None: the preset `default`.
-        overrides: Such as "training.learning_rate=0.2"; what is right of the = is read as TOML, or else as a word.
+        overrides: Such as "training.learning_rate=0.2"; what is right of the = is read as TOML, or else as a word. The
+            last of a key wins.
 
     Raises:
         InvalidInput: No such file, not TOML, an unknown key, or a value that is not allowed.
@@ -264,11 +265,28 @@ def _text_of(source: str) -> tuple[str, str]:
 
 
 def _set(values: dict[str, Any], override: str) -> None:
+    for key, value in read_override(override).items():
+        try:
+            set_key(values, key, value)
+        except InvalidInput as error:
+            raise InvalidInput(f"--set {override!r}: {error}") from None
+
+
+def read_override(override: str) -> dict[str, Any]:
+    """Read what `--set` is given, by dotted key; a table is as many keys as it holds.
+
+    Raises:
+        InvalidInput: It is not KEY=VALUE.
+
+    Example:
+        >>> read_override("rounds=5"), read_override("training={batch_size = 8}")
+        ({'rounds': 5}, {'training.batch_size': 8})
+    """
     key, sign, text = override.partition("=")
     if not sign or not key.strip():
         raise InvalidInput(f"--set {override!r} must be KEY=VALUE, such as training.learning_rate=0.2.")
     try:
-        set_key(values, key.strip(), read_value(text))
+        return dotted_keys({key.strip(): read_value(text)})
     except InvalidInput as error:
         raise InvalidInput(f"--set {override!r}: {error}") from None
 
@@ -286,13 +304,54 @@ def read_value(text: str) -> Any:
         return text.strip()
 
 
+def dotted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested tables as one, so that setting its keys leaves alone what they do not name.
+
+    A name at the top may be dotted itself; one with dots of its own, such as a sampler's, is put in quotes.
+
+    Raises:
+        InvalidInput: A key is there twice, such as by itself and in a table; or a table is empty.
+
+    Example:
+        >>> dotted_keys({"rounds": 5, "training": {"batch_size": 8}})
+        {'rounds': 5, 'training.batch_size': 8}
+    """
+    found: dict[str, Any] = {}
+    for path, value in _leaves(tables):
+        key = ".".join(f'"{name}"' if "." in name else name for name in path)
+        if key in found:
+            raise InvalidInput(f"{key} is given twice, in two ways of writing it. Keep one of them.")
+        found[key] = value
+    return found
+
+
+def _leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Give every value that is no table, with the names on the way to it."""
+    for key, value in table.items():
+        here = (*path, key) if path else _names(key)
+        if not isinstance(value, Mapping):
+            yield here, value
+        elif value:
+            yield from _leaves(value, here)
+        else:
+            raise InvalidInput(
+                f"{'.'.join(here)} is an empty table, which changes nothing. Name keys in it, or take it out."
+            )
+
+
+def _names(key: str) -> tuple[str, ...]:
+    """Return the names a dotted key is made of; dots in quotes part nothing."""
+    parts = re.split(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)', key)
+    return tuple(part[1:-1] if re.fullmatch(r'"[^"]+"', part) else part for part in parts)
+
+
 def set_key(values: dict[str, Any], key: str, value: Any) -> None:
     """Set a key such as "training.learning_rate" in nested tables, in place.
 
     Raises:
         InvalidInput: What should hold the key is no table.
     """
-    *path, last = key.split(".")
+    *path, last = _names(key)
     table = values
     for part in path:
         table = table.setdefault(part, {})
@@ -334,19 +393,21 @@ def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}'. Keys there: {', '.join(sorted(_known(tree, first['loc'][:-1])))}."
     if first["type"] == "value_error":
-        return f"{first['ctx']['error']!s}."
+        return f"{str(first['ctx']['error']).removesuffix('.')}."
     if first["type"] == "missing":
         return f"{key} must be given."
     same_key = [detail for detail in error.errors() if detail["loc"][: len(path)] == path]
     wanted = " or ".join(dict.fromkeys(_wanted(detail) for detail in same_key))
-    return f"{key} must be {wanted}, got {first['input']!r}."
+    remedy = " Add what is missing, or leave it out." if first["type"] == "too_short" else ""
+    return f"{key} must be {wanted}, got {first['input']!r}.{remedy}"
 
 
 def _wanted(detail: Any) -> str:
     """Put what pydantic allows into our words."""
+    limits = detail.get("ctx", {})
     named = {
-        "too_short": "a list with more entries",
-        "too_long": "a list with fewer entries",
+        "too_short": f"a list with at least {limits.get('min_length')} in it",
+        "too_long": f"a list with at most {limits.get('max_length')} in it",
         "string_pattern_mismatch": "letters, digits, '.', '_' and '-', at most 64, a letter or digit first",
         "model_type": "a table",
         "list_type": "a list, such as [1, 2]",

@@ -17,6 +17,8 @@ rounds = 10
 [[variants]]                                 # instead of one unnamed variant
 label = "static clients"
 set = {"game.behaviour" = "static"}
+
+Keys may stand in tables too, such as `[set.training]`: what such a table does not name stays as the base has it.
 """
 
 from __future__ import annotations
@@ -28,10 +30,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.run_config import RunConfig, first_problem, make_run_config, read_tables, set_key
+from fedpcs.experiments.run_config import (
+    RunConfig,
+    dotted_keys,
+    first_problem,
+    make_run_config,
+    read_tables,
+    set_key,
+)
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 # What a cell's numbers do not depend on.
@@ -44,6 +53,11 @@ _NO_MATTER: Any = {
 }
 
 
+def _dotted(value: Any) -> Any:
+    """Return a table with its keys dotted; what is none is refused by its type."""
+    return dotted_keys(value) if isinstance(value, Mapping) else value
+
+
 class Variant(BaseModel):
     """Some keys changed together, under a name."""
 
@@ -51,6 +65,8 @@ class Variant(BaseModel):
     label: str = Field(min_length=1, max_length=60)
     set: dict[str, Any] = {}
     samplers: list[str] | None = Field(None, min_length=1)
+
+    _flat = field_validator("set", mode="before")(_dotted)
 
 
 class SweepConfig(BaseModel):
@@ -66,6 +82,13 @@ class SweepConfig(BaseModel):
     per_sampler: dict[str, dict[str, Any]] = {}
     variants: list[Variant] = []
 
+    _flat = field_validator("set", "grid", mode="before")(_dotted)
+
+    @field_validator("per_sampler", mode="before")
+    @classmethod
+    def _flat_each(cls, value: Any) -> Any:
+        return {name: _dotted(changed) for name, changed in value.items()} if isinstance(value, Mapping) else value
+
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> SweepConfig:
         for words, values in (("seeds", self.seeds), ("samplers", self.samplers)):
@@ -73,12 +96,13 @@ class SweepConfig(BaseModel):
                 raise ValueError(f"{words} must be distinct, got {values}")
         if empty := [key for key, values in self.grid.items() if not values]:
             raise ValueError(f"grid.{empty[0]} must list at least one value, got []")
-        tables = {"set": self.set, "grid": self.grid, **{f"per_sampler.{k}": v for k, v in self.per_sampler.items()}}
+        grid = _keys_of_grid(self.grid)
+        tables = {"set": self.set, "grid": grid, **{f"per_sampler.{k}": v for k, v in self.per_sampler.items()}}
         for words, changed in {**tables, **{f"variants.{one.label}": one.set for one in self.variants}}.items():
             if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
                 raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top of the file")
         for name, changed in self.per_sampler.items():
-            if twice := [key for key in changed if key in self.grid]:
+            if twice := [key for key in changed if key in grid]:
                 raise ValueError(f"per_sampler.{name}.{twice[0]} is on the grid too: keep one of them")
         labels = [one.label for one in self.variants]
         if len(set_of(labels)) < len(labels):
@@ -87,6 +111,17 @@ class SweepConfig(BaseModel):
 
 
 _CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
+
+
+def _keys_of_grid(grid: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """Return all keys a grid changes, each with that of the grid it is changed by: values may be tables."""
+    found: dict[str, str] = {}
+    for key, values in grid.items():
+        for changed in {one: key for value in values for one in dotted_keys({key: value})}:
+            if changed in found:
+                raise ValueError(f"grid.{changed} is changed by grid.{found[changed]} too: keep one of them")
+            found[changed] = key
+    return found
 
 
 @dataclass(frozen=True)
@@ -155,12 +190,13 @@ def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepC
         raise InvalidInput(f"{where}: {first_problem(error, SweepConfig)}") from None
 
 
-def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None) -> list[Cell]:
+def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: str | None = None) -> list[Cell]:
     """Return a sweep's cells, seeds innermost.
 
     Args:
         sweep: What is compared.
         base: The tables of the run that is varied; None: read from where `sweep.base` says.
+        where: What errors name, such as the sweep's file; None: the sweep.
 
     Raises:
         InvalidInput: A key or value does not exist in a run, or two cells are the same.
@@ -170,27 +206,33 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None) -> list[C
         >>> [cell.words for cell in make_cells(sweep)][:2]
         ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
     """
-    cells = list(_cells(sweep, read_tables(sweep.base) if base is None else base))
+    where = f"sweep {sweep.name}" if where is None else where
+    cells = list(_cells(sweep, read_tables(sweep.base) if base is None else base, where))
     seen: dict[str, Cell] = {}
     for cell in cells:
         if cell.key in seen:
-            raise InvalidInput(f"sweep: the cells {seen[cell.key].words!r} and {cell.words!r} are the same run.")
+            raise InvalidInput(
+                f"{where}: the cells {seen[cell.key].words!r} and {cell.words!r} are the same run. Take out one of "
+                "them: a value that is there twice, or a key that changes no numbers, such as engine.num_workers."
+            )
         seen[cell.key] = cell
     return cells
 
 
-def _cells(sweep: SweepConfig, tables: dict[str, Any]) -> Iterator[Cell]:
+def _cells(sweep: SweepConfig, tables: dict[str, Any], where: str) -> Iterator[Cell]:
     strangers = [name for name in sweep.per_sampler if name not in _all_samplers(sweep)]
     if strangers:
-        raise InvalidInput(f"sweep: per_sampler names {strangers[0]!r}, which is not among samplers.")
+        raise InvalidInput(
+            f"{where}: per_sampler names {strangers[0]!r}, which is not among samplers. Add it to them, or take it out."
+        )
     points = [dict(zip(sweep.grid, values, strict=True)) for values in itertools.product(*sweep.grid.values())]
     for variant in sweep.variants or [Variant(label="-")]:
         label = variant.label if sweep.variants else ""
         for point in points:
             for sampler in variant.samplers or sweep.samplers:
-                changes = {**sweep.set, **sweep.per_sampler.get(sampler, {}), **variant.set, **point}
+                changes = {**sweep.set, **sweep.per_sampler.get(sampler, {}), **variant.set, **dotted_keys(point)}
                 for seed in sweep.seeds:
-                    yield Cell(_config(sweep, tables, changes, sampler, seed), label, point)
+                    yield Cell(_config(sweep.name, tables, changes, sampler, seed, where=where), label, point)
 
 
 def _all_samplers(sweep: SweepConfig) -> set[str]:
@@ -198,13 +240,24 @@ def _all_samplers(sweep: SweepConfig) -> set[str]:
 
 
 def _config(
-    sweep: SweepConfig, tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, seed: int
+    name: str, tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, seed: int, *, where: str
 ) -> RunConfig:
     values = json.loads(json.dumps(tables))
     for key, value in changes.items():
-        set_key(values, key, value)
-    sampling = values.setdefault("sampling", {})
-    settings = {name: one for name, one in sampling.get("settings", {}).items() if name == sampler}
-    values["sampling"] = {**sampling, "samplers": [sampler], "settings": settings}
-    values["engine"] = {**values.get("engine", {}), "kind": "in-process"}
-    return make_run_config({**values, "seeds": [seed], "name": sweep.name}, f"sweep {sweep.name}")
+        try:
+            set_key(values, key, value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from None
+    sampling, engine = (_table(values, name, where) for name in ("sampling", "engine"))
+    settings = _table(sampling, "settings", where)
+    mine = {name: one for name, one in settings.items() if name == sampler}
+    values["sampling"] = {**sampling, "samplers": [sampler], "settings": mine}
+    values["engine"] = {**engine, "kind": "in-process"}
+    return make_run_config({**values, "seeds": [seed], "name": name}, where)
+
+
+def _table(values: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    found = values.get(name, {})
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{where}: {name} must be a table, got {found!r}.")
+    return found
