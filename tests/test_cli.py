@@ -458,6 +458,14 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_report_says_what_to_give_where_exhibits_are(tmp_path, monkeypatch, capsys):
+    (tmp_path / "report.html").write_text("")
+    code, out, err = said_by(("report", tmp_path), monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert "neither a run nor a sweep" in err
+    assert "`fedpcs reproduce EXHIBIT`" in err
+
+
 def test_a_plan_runs_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code, out, _ = said_by(("compare", "--seeds", "0", "--set", "rounds=2", "--plan", "--json"), monkeypatch, capsys)

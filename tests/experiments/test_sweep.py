@@ -1,6 +1,7 @@
 """A sweep run, killed, run again: the same table; one cell's failure costs the others nothing."""
 
 import csv
+import html
 import json
 import multiprocessing
 import os
@@ -14,12 +15,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
+from command_line import fedpcs
 from typer.testing import CliRunner
 
 from fedpcs.cli import app
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
 from fedpcs.experiments import compare, reproduce, schedule_store, sweep
 from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.exhibits.registry import Exhibit
 from fedpcs.experiments.page_export import export_csv
 from fedpcs.experiments.run_config import as_toml, load_run_config
 from fedpcs.experiments.run_store import locked
@@ -241,16 +244,17 @@ def test_an_exhibit_that_waits_for_a_search_is_not_made(tmp_path):
 def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     cells, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
-    report = compare.write_sweep(tmp_path)
-    text = report.read_text()
+    written = compare.write_sweep(tmp_path)
+    text = written.report.read_text()
     assert "fedpcs run DIR/cells/FOLDER/config.toml" in text
     assert f"such as {cells[0].folder_name}" in text
     assert [row["folder"] for row in table_of(tmp_path)] == [cell.folder_name for cell in cells]
     assert load_run_config(str(store.run_of(cells[0]).folder / "config.toml")) == cells[0].config
-    compare.print_sweep(report, as_json=True)
+    compare.print_sweep(written, as_json=True)
     printed = json.loads(capsys.readouterr().out)
-    assert [float(row["accuracy"]) for row in printed["cells"]] == accuracies(cells, store)
-    assert os.fspath(report) == printed["report"]
+    assert [row["accuracy"] for row in printed["cells"]] == accuracies(cells, store)  # numbers, not words
+    assert [row["seed"] for row in printed["cells"]] == [cell.seed for cell in cells]
+    assert os.fspath(written.report) == printed["report"]
 
 
 def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
@@ -306,9 +310,11 @@ def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
     other = {**TINY, "grid": {"training.learning_rate": [0.5, 1.0]}}
     varied = make_cells(make_sweep_config(other))
     done = [replace(store.read(cells[k % len(cells)]), cell=cell) for k, cell in enumerate(varied)]
-    export_csv(comparison_page("grid", done), tmp_path / "cells.csv")
+    page = comparison_page("grid", done)
+    export_csv(page, tmp_path / "cells.csv")
     assert {row["set.training.learning_rate"] for row in table_of(tmp_path)} == {"0.5", "1.0"}
-    compare.print_sweep(tmp_path / "report.html", as_json=False)
+    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {})
+    compare.print_sweep(written, as_json=False)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert "learning_rate" in lines[0]
     assert [line[-1] for line in lines[1:5]] == ["2", "2", "2", "2"]
@@ -318,10 +324,10 @@ def test_a_sweep_without_a_finished_cell_has_a_page_that_says_why(tmp_path, caps
     sweep_of = make_sweep_config(TINY)
     compare.remember_sweep(tmp_path, sweep_of, None, "fedpcs compare …")
     CellStore(tmp_path).fail(make_cells(sweep_of)[0], "the model raised")
-    report = compare.write_sweep(tmp_path)
-    assert "the model raised" in report.read_text()
-    assert "No cell is done yet." in report.read_text()
-    compare.print_sweep(report, as_json=True)
+    written = compare.write_sweep(tmp_path)
+    assert "the model raised" in written.report.read_text()
+    assert "No cell is done yet." in written.report.read_text()
+    compare.print_sweep(written, as_json=True)
     assert json.loads(capsys.readouterr().out)["cells"] == []
 
 
@@ -344,23 +350,162 @@ def test_a_page_is_made_again_wherever_the_run_file_went(whole, tmp_path, monkey
     file.write_text(as_toml(load_run_config("default")))
     monkeypatch.chdir(tmp_path)
     compare.remember_sweep(tmp_path / "sweep", make_sweep_config({**TINY, "base": "run.toml"}), store.folder, "")
-    first = compare.write_sweep(tmp_path / "sweep").read_bytes()
+    first = compare.write_sweep(tmp_path / "sweep").report.read_bytes()
     file.unlink()
     monkeypatch.chdir("/")
-    assert compare.write_sweep(tmp_path / "sweep").read_bytes() == first
+    assert compare.write_sweep(tmp_path / "sweep").report.read_bytes() == first
     assert len(table_of(tmp_path / "sweep")) == 4
 
 
-@pytest.mark.parametrize(("name", "text"), [("rounds.jsonl", ""), ("seconds.json", "{")])
-def test_a_damaged_cell_is_named(whole, tmp_path, name, text):
+def halved(text):
+    return text[: len(text) // 2]
+
+
+def without(key):
+    """Return what leaves a key out of an object."""
+    return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key})
+
+
+DAMAGES = [
+    ("rounds.jsonl", lambda text: "", "has 0 of 3 rounds"),
+    ("rounds.jsonl", halved, "rounds in its log"),
+    ("rounds.jsonl", lambda text: "3\n" + text, "line 1: holds no object"),
+    ("rounds.jsonl", lambda text: "{}\n" + text, "round must be given"),
+    ("rounds.jsonl", lambda text: "{\n" + text, "not a log of rounds"),
+    ("seconds.json", lambda text: "{", "cannot be read"),
+    ("seconds.json", lambda text: '"long"', "must be a number, got 'long'"),
+    ("manifest.json", halved, "cannot be read"),
+    ("manifest.json", lambda text: "{}", "must be given"),
+    ("manifest.json", lambda text: '{"code": "c", "data": 3}', "data must be a table"),
+    ("arms/*/result.json", halved, "cannot be read"),
+    ("arms/*/result.json", lambda text: "[]", "holds no object"),
+    ("arms/*/result.json", without("num_test"), "num_test must be given"),
+    ("arms/*/result.json", without("disclosure"), "disclosure must be given"),
+    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"spent": {}}), "spent.rho must be given"),
+    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"num_test": "many"}), "got 'many'"),
+    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not the cell"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "words"), DAMAGES)
+def test_a_damaged_cell_is_named_with_what_is_wrong_and_what_to_do(whole, tmp_path, name, damage, words):
     cells, store = whole
-    copy = CellStore(tmp_path)
-    shutil.copytree(store.run_of(cells[0]).folder, copy.run_of(cells[0]).folder)
+    copy = copied(store, tmp_path, cells[:1])
     assert copy.read(cells[0]).result == store.read(cells[0]).result
-    (path,) = copy.run_of(cells[0]).folder.rglob(name)
-    path.write_text(text)
-    with pytest.raises(CorruptFile, match=cells[0].key):
+    harm(copy, cells[0], name, damage)
+    with pytest.raises(CorruptFile) as error:
         copy.read(cells[0])
+    assert words in str(error.value)
+    assert f"Delete the folder {copy.run_of(cells[0]).folder}, and the cell is run again." in str(error.value)
+
+
+def copied(store, folder, cells):
+    copy = CellStore(folder)
+    for cell in cells:
+        shutil.copytree(store.run_of(cell).folder, copy.run_of(cell).folder)
+    return copy
+
+
+def harm(store, cell, name, damage):
+    (path,) = store.run_of(cell).folder.rglob(name)
+    path.write_text(damage(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "words"),
+    [
+        ("manifest.json", halved, "cannot be read"),
+        ("manifest.json", lambda text: "{}", "must be given"),
+        ("arms/*/result.json", halved, "cannot be read"),
+        ("arms/*/result.json", without("num_test"), "num_test must be given"),
+        ("rounds.jsonl", halved, "rounds in its log"),
+    ],
+)
+def test_a_damaged_cell_costs_the_others_nothing(whole, tmp_path, name, damage, words):
+    cells, store = whole
+    copy = copied(store, tmp_path, cells)
+    harm(copy, cells[1], name, damage)
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), None, "")
+    answer = fedpcs("report", tmp_path)
+    assert answer.returncode == 6, answer.stderr
+    assert str(tmp_path / "report.html") in answer.stdout
+    assert words in answer.stderr
+    assert "Delete the folder" in answer.stderr
+    page = html.unescape((tmp_path / "report.html").read_text())
+    assert f"{cells[1].words}: " in page
+    assert words in page
+    assert [row["cell"] for row in table_of(tmp_path)] == [cell.key for cell in cells if cell is not cells[1]]
+    shutil.rmtree(copy.run_of(cells[1]).folder)
+    assert run_cells(cells, copy) == {}
+    assert fedpcs("report", tmp_path).returncode == 0
+    assert len(table_of(tmp_path)) == len(cells)
+
+
+def test_compare_writes_its_page_without_a_damaged_cell_and_exits_6(whole, tmp_path):
+    cells, store = whole
+    harm(copied(store, tmp_path, cells), cells[0], "manifest.json", halved)
+    sets = [part for key, value in TINY["set"].items() for part in ("--set", f"{key}={value}")]
+    answer = fedpcs("compare", "--seeds", "0,1", "--samplers", "fedpcs,random", "--out", tmp_path, "--json", *sets)
+    assert answer.returncode == 6, answer.stderr
+    assert [row["cell"] for row in json.loads(answer.stdout)["cells"]] == [cell.key for cell in cells[1:]]
+    assert "1 finished cells cannot be read" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cells": 3}, "cells must not be 3"),
+        ({"sweep": 3}, "sweep must not be 3"),
+        ({"command": None}, "command must not be None"),
+        ({"base": 3}, "base must not be 3"),
+        ({"sweep": {"gird": {}}}, "unknown key 'gird'"),
+        ({"base": {"training": 3}}, "training"),
+    ],
+)
+def test_a_sweeps_own_file_that_is_damaged_is_named(tmp_path, change, words):
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), None, "")
+    path = tmp_path / "sweep.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    answer = fedpcs("report", tmp_path)
+    assert answer.returncode == 6, answer.stderr
+    assert words in answer.stderr
+    assert "sweep.json" in answer.stderr
+    assert "Give the `fedpcs compare` that made it again" in answer.stderr
+
+
+def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(tmp_path, monkeypatch):
+    asked = []
+
+    def page_of(wanted):
+        done = wanted.run(make_cells(make_sweep_config(TINY)))
+        asked.append([one.cell.seed for one in done])
+        return comparison_page("curves", done)
+
+    cells = make_cells(make_sweep_config(TINY))
+    store = CellStore(tmp_path)
+    assert run_cells(cells, store) == {}
+    harm(store, cells[3], "manifest.json", halved)
+    monkeypatch.setattr(reproduce, "exhibit", lambda name: Exhibit("", page_of, "", reads_data=True))
+    with pytest.raises(CorruptFile, match="1 finished cells cannot be read"):
+        reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
+    assert asked == [[0, 1, 0]]
+    page = (tmp_path / "curves-fashion-mnist-quick" / "report.md").read_text()
+    assert f"1 cells are missing, such as {cells[3].words}." in page
+    assert "Delete the folder" in page
+
+
+def test_a_parquet_table_is_never_left_behind_the_cells(whole, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    _, store = whole
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
+    table = tmp_path / "cells.parquet"
+    assert not compare.write_sweep(tmp_path).report.with_name(table.name).exists()
+    table.write_text("of older cells")
+    compare.write_sweep(tmp_path)
+    assert table.read_bytes().startswith(b"PAR1")
+    monkeypatch.setattr(compare, "can_write_parquet", lambda: False)
+    compare.write_sweep(tmp_path)
+    assert not table.exists()
 
 
 def test_a_row_over_other_seeds_says_so(whole):

@@ -6,12 +6,15 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app, each_key_once
 from fedpcs.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from fedpcs.experiments.run_store import RunStore
 
 Profile = Literal["quick", "paper"]
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
@@ -43,7 +46,7 @@ def compare(
     """Run samplers side by side over settings and seeds, and write one page with tables and figures.
 
     Cells that are done are reused: stop it at any time and give the same command again. Exit code 1 if some cells
-    could not be run, 2 for bad input, 130 if interrupted.
+    could not be run, 2 for bad input, 6 if finished cells are damaged, 130 if interrupted.
 
     Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
     """
@@ -52,8 +55,8 @@ def compare(
     if with_parquet:
         page_export.check_parquet()  # before hours of training, not after
     sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
-    wanted = sweep_config.make_cells(sweep, where=source)
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
+    wanted = sweep_config.make_cells(sweep, where=source)
     store = cell_store.CellStore(folder if cells is None else cells)
     plan = compare.plan_sweep(wanted, store, data_dir, jobs)
     if plan_only:
@@ -61,7 +64,9 @@ def compare(
         return
     compare.remember_sweep(folder, sweep, cells, _command_line())
     failures = compare.carry_out(plan, store, data_dir)
-    compare.print_sweep(compare.write_sweep(folder, with_parquet=with_parquet), as_json=as_json)
+    written = compare.write_sweep(folder, with_parquet=with_parquet)
+    compare.print_sweep(written, as_json=as_json)
+    compare.raise_if_damaged(written.damaged, wanted)
     compare.raise_if_failed(failures, wanted)
 
 
@@ -113,17 +118,34 @@ def report(
 ) -> None:
     """Write reports again, from files alone: of runs, of sweeps, finished or not.
 
+    Exit code 6 if files are damaged; a sweep's page is written without such cells, and names them.
+
     Example: fedpcs report fedpcs-runs/default
     """
-    from fedpcs.experiments import compare, run_report, run_store
+    from fedpcs.experiments import compare, run_report
 
-    written = [
-        compare.write_sweep(one, with_parquet=with_parquet)
-        if compare.is_sweep(one)
-        else run_report.write_report(run_store.open_run(one))
-        for one in folders
-    ]
+    written: list[Path] = []
+    sweeps: list[compare.WrittenSweep] = []
+    for one in folders:
+        if compare.is_sweep(one):
+            sweeps.append(compare.write_sweep(one, with_parquet=with_parquet))
+            written.append(sweeps[-1].report)
+        else:
+            written.append(run_report.write_report(_run_there(one)))
     print(json.dumps({"reports": [str(path) for path in written]}) if as_json else "\n".join(map(str, written)))
+    for found in sweeps:
+        compare.raise_if_damaged(found.damaged, found.cells)
+
+
+def _run_there(folder: Path) -> RunStore:
+    from fedpcs.experiments import run_store
+
+    if folder.is_dir() and not (folder / "config.toml").is_file():
+        raise InvalidInput(
+            f"{folder}: neither a run nor a sweep is there (config.toml and sweep.json are missing). Give a folder of "
+            "`fedpcs run` or `fedpcs compare`; exhibits are written again by `fedpcs reproduce EXHIBIT`."
+        )
+    return run_store.open_run(folder)
 
 
 def _profile(name: str) -> Profile:

@@ -5,13 +5,17 @@ STORE/games/…   STORE/cells/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import read_json, write_whole
+from fedpcs.experiments.cell_shape import ManifestShape, ResultShape, RoundShape, check_shape
+from fedpcs.experiments.files import read_json, read_object, write_whole
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_config import Cell
 
@@ -94,12 +98,42 @@ class CellStore:
             CorruptFile: It is not whole, or not the cell its folder's name says.
         """
         run, arm = self.run_of(cell), self.arm_of(cell)
-        result = arm.result
-        if result is None or (result.get("sampler"), result.get("seed")) != (cell.sampler, cell.seed):
-            raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. Delete the folder, and it is run again.")
-        rounds = tuple(arm.rounds())
+        remedy = f"Delete the folder {run.folder}, and the cell is run again."
+        result = _read(arm.folder / "result.json", ResultShape, remedy)
+        if (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
+            raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
+        try:
+            rounds = tuple(arm.rounds())
+        except CorruptFile as error:
+            raise CorruptFile(f"{error} {remedy}") from None
         if len(rounds) < result["rounds"]:
             heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
-            raise CorruptFile(f"{run.folder}: {heard}. Delete the folder, and it is run again.")
-        took = run.folder / "seconds.json"
-        return Done(cell, result, rounds, run.manifest, read_json(took) if took.is_file() else None)
+            raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
+        for number, line in enumerate(rounds, 1):
+            check_shape(line, RoundShape, f"{arm.log}: line {number}", remedy)
+        manifest = _read(run.folder / "manifest.json", ManifestShape, remedy)
+        return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy))
+
+    def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:
+        """Read those of some cells that are done; return them, and why others that should be cannot be read, by key."""
+        done: list[Done] = []
+        damaged: dict[str, str] = {}
+        for cell in filter(self.is_done, cells):
+            try:
+                done.append(self.read(cell))
+            except CorruptFile as error:
+                damaged[cell.key] = str(error)
+        return done, damaged
+
+
+def _read(path: Path, shape: type[BaseModel], remedy: str) -> dict[str, Any]:
+    found = read_object(path, remedy=remedy)
+    check_shape(found, shape, str(path), remedy)
+    return found
+
+
+def _seconds(path: Path, remedy: str) -> float | None:
+    found = read_json(path, remedy) if path.is_file() else None
+    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
+        raise CorruptFile(f"{path}: must be a number, got {found!r}. {remedy}")
+    return found

@@ -5,21 +5,21 @@ SWEEP/sweep.json   cells/…   games/…   report.html   figures/…   cells.csv
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from rich.table import Table
 
 from fedpcs._threads import num_cores
-from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.experiments import own_code
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.files import disk_errors, read_object, write_json
-from fedpcs.experiments.page_export import export_csv, export_parquet
+from fedpcs.experiments.page_export import can_write_parquet, export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.presets import preset_names
 from fedpcs.experiments.run_config import dotted_keys, make_run_config, read_override, read_tables, read_value
@@ -65,6 +65,23 @@ class SweepPlan:
             {"cell": cell.key, "words": cell.words, "is_done": cell.key not in self.seconds} for cell in self.cells
         ]
         return {"num_cells": len(cells), "num_done": self.num_done, "estimated_seconds": seconds, "cells": cells}
+
+
+@dataclass(frozen=True)
+class WrittenSweep:
+    """A sweep's page.
+
+    Attributes:
+        report: The page.
+        records: A row for each cell it tells of.
+        cells: All of the sweep.
+        damaged: By key, why finished cells could not be read.
+    """
+
+    report: Path
+    records: tuple[Mapping[str, Any], ...]
+    cells: tuple[Cell, ...]
+    damaged: Mapping[str, str]
 
 
 def read_sweep(
@@ -156,57 +173,91 @@ def is_sweep(folder: Path) -> bool:
     return (folder / "sweep.json").is_file()
 
 
-def write_sweep(folder: Path, *, with_parquet: bool = False) -> Path:
+def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     """Write a sweep's page and table from what its cells came to, done or not.
 
+    A `cells.parquet` that is there already is written again, asked for or not, so that it never tells of older cells.
+
     Raises:
-        CorruptFile: A file of the sweep or of a cell is damaged.
+        CorruptFile: The sweep's own file is damaged. Of a cell that is, the page and the answer say so.
         InvalidInput: The table is wanted as Parquet too, and pyarrow is not installed.
     """
-    kept = read_object(folder / "sweep.json", "sweep", "cells", "command")
-    sweep = make_sweep_config(kept["sweep"], str(folder / "sweep.json"))
-    store = CellStore(folder if kept["cells"] is None else Path(kept["cells"]))
-    cells = make_cells(sweep, kept.get("base"))
-    done = [store.read(cell) for cell in cells if store.is_done(cell)]
-    missing = [cell for cell in cells if not store.is_done(cell)]
-    failures = {cell.key: reason for cell in missing if (reason := store.failure_of(cell))}
-    page = comparison_page(sweep.name, done, failures, missing=missing, command=kept["command"])
+    kept = _read_kept(folder / "sweep.json")
+    done, damaged = kept.store.read_all(kept.cells)
+    readable = {one.cell.key for one in done}
+    missing = [cell for cell in kept.cells if cell.key not in readable]
+    failures = {cell.key: reason for cell in missing if (reason := kept.store.failure_of(cell))} | damaged
+    page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command)
     table, typed = folder / "cells.csv", folder / "cells.parquet"
-    for older in (table, typed):
-        older.unlink(missing_ok=True)
+    wants_typed = with_parquet or (typed.exists() and can_write_parquet())
     if page.records:
         export_csv(page, table)
-    if page.records and with_parquet:
+    if page.records and wants_typed:
         export_parquet(page, typed)
-    return write_page(page, folder)
+    for path, is_new in ((table, True), (typed, wants_typed)):
+        if not (page.records and is_new):
+            path.unlink(missing_ok=True)
+    return WrittenSweep(write_page(page, folder), page.records, tuple(kept.cells), damaged)
 
 
-def print_sweep(report: Path, *, as_json: bool) -> None:
+@dataclass(frozen=True)
+class _Kept:
+    """What `sweep.json` says: a sweep's name, its cells and where they are, and the command that runs it again."""
+
+    name: str
+    cells: list[Cell]
+    store: CellStore
+    command: str
+
+
+def _read_kept(path: Path) -> _Kept:
+    remedy = "Give the `fedpcs compare` that made it again: done cells are reused."
+    kept = read_object(path, "sweep", "cells", "command", remedy=remedy)
+    shapes = {"sweep": (dict,), "base": (dict, NoneType), "cells": (str, NoneType), "command": (str,)}
+    if wrong := [key for key, kinds in shapes.items() if not isinstance(kept.get(key), kinds)]:
+        raise CorruptFile(f"{path}: {wrong[0]} must not be {kept[wrong[0]]!r}. {remedy}")
+    try:
+        sweep = make_sweep_config(kept["sweep"], str(path))
+        cells = make_cells(sweep, kept.get("base"), str(path))
+    except InvalidInput as error:
+        raise CorruptFile(f"{error} {remedy}") from None
+    store = CellStore(path.parent if kept["cells"] is None else Path(kept["cells"]))
+    return _Kept(sweep.name, cells, store, kept["command"])
+
+
+def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:
     """Print what a sweep came to: its tables, or one JSON object."""
-    rows = _rows(report.parent / "cells.csv")
+    rows = written.records
     if as_json:
-        print(json.dumps({"report": str(report), "cells": rows}))
+        print(json.dumps({"report": str(written.report), "cells": list(rows)}))
         return
     of_grid = {name: name.rpartition(".")[2] for name in (rows[0] if rows else {}) if name.startswith("set.")}
     of_grid |= {name: name for name in ("data", "mode", "clip_norm") if len({row[name] for row in rows}) > 1}
     columns = {**_SHOWN, **of_grid, "sampler": "sampler"}
     groups: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
-        groups.setdefault(tuple(row[name] for name in columns), []).append(float(row["accuracy"]))
+        groups.setdefault(tuple(str(row[name]) for name in columns), []).append(row["accuracy"])
     table = Table(box=None, padding=(0, 1, 0, 0))
     for name in (*columns.values(), "accuracy", "seeds"):
         table.add_column(name, no_wrap=True)
     for place, accuracy in groups.items():
         table.add_row(*place, mean_and_spread(accuracy), str(len(accuracy)))
     print_whole(table)
-    print(report)
+    print(written.report)
 
 
-def _rows(table: Path) -> list[dict[str, str]]:
-    if not table.exists():  # no cell is done
-        return []
-    with table.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+def raise_if_damaged(damaged: Mapping[str, str], cells: Sequence[Cell]) -> None:
+    """Raise if some finished cells could not be read; the page is there all the same.
+
+    Raises:
+        CorruptFile: Some could not.
+    """
+    if damaged:
+        words = {cell.key: cell.words for cell in cells}
+        first = next(iter(damaged))
+        raise CorruptFile(
+            f"{len(damaged)} finished cells cannot be read and are left out, such as {words[first]}: {damaged[first]}"
+        )
 
 
 def raise_if_failed(failures: dict[str, str], cells: Sequence[Cell]) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 from fedpcs.errors import CorruptFile, FedpcsError
 
+NEW_RUN = "Put back a copy, or start a new run."
+
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
@@ -45,28 +47,28 @@ def write_json(path: Path, value: Any) -> None:
     write_whole(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, remedy: str = NEW_RUN) -> Any:
     """Read a JSON file of ours.
 
     Raises:
-        CorruptFile: It is missing or damaged.
+        CorruptFile: It is missing or damaged; `remedy` says what to do.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise CorruptFile(f"{path}: cannot be read: {error}. Put back a copy, or start a new run.") from None
+        raise CorruptFile(f"{path}: cannot be read: {error}. {remedy}") from None
 
 
-def read_object(path: Path, *keys: str) -> dict[str, Any]:
+def read_object(path: Path, *keys: str, remedy: str = NEW_RUN) -> dict[str, Any]:
     """Read a JSON file of ours that holds one object with at least these keys.
 
     Raises:
         CorruptFile: It is missing, damaged, or something else.
     """
-    found = read_json(path)
+    found = read_json(path, remedy)
     if not isinstance(found, dict) or (missing := [key for key in keys if key not in found]):
         what = f"has no {missing[0]!r}" if isinstance(found, dict) else "holds no object"
-        raise CorruptFile(f"{path}: {what}. Put back a copy, or start a new run.")
+        raise CorruptFile(f"{path}: {what}. {remedy}")
     return found
 
 

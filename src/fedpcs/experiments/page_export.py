@@ -69,11 +69,16 @@ def check_parquet() -> None:
     Raises:
         InvalidInput: pyarrow is not installed.
     """
-    if importlib.util.find_spec("pyarrow") is None:
+    if not can_write_parquet():
         raise InvalidInput(
             "writing Parquet needs the package pyarrow, which is not installed. Run `pip install 'fedpcs[parquet]'`, "
             "or read the CSV: it has the same records."
         )
+
+
+def can_write_parquet() -> bool:
+    """Say whether pyarrow is installed."""
+    return importlib.util.find_spec("pyarrow") is not None
 
 
 def _flat(page: Page) -> tuple[list[str], list[dict[str, Cell]]]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from fedpcs.errors import Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
-from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_failed
+from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_damaged, raise_if_failed
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
 from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.registry import Wanted, exhibit
@@ -52,22 +52,42 @@ def reproduce(
 
     Raises:
         FedpcsError: Cells could not be run; the page is there all the same, if it can be.
+        CorruptFile: Finished cells could not be read; the page is there all the same, if it can be.
         Unfinished: Nothing is to be run, and what the exhibit shows depends on cells that are not done.
     """
     found = exhibit(name)
     began = time.monotonic()
-    missing: dict[str, Cell] = {}
-    failures: dict[str, str] = {}
-    run = _runner(CellStore(root), data_dir, num_jobs, only_done, missing, failures)
+    cells = _Cells({}, {}, {})
+    run = _runner(CellStore(root), data_dir, num_jobs, only_done, cells)
     try:
         page = found.make(Wanted(dataset, profile, data_dir, run))
     except Unfinished as error:
-        raise_if_failed(failures, list(missing.values()))
+        cells.raise_if_any()
         raise Unfinished(f"{error} Give the command without --only-done.") from None
-    told = _told(page, missing, failures, None if only_done else time.monotonic() - began)
+    told = _told(page, cells, None if only_done else time.monotonic() - began)
     report = write_exhibit(told, root / folder_name(name, dataset, profile))
-    raise_if_failed(failures, list(missing.values()))
+    cells.raise_if_any()
     return report
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Cells an exhibit has to do without, by key, filled as it is made.
+
+    Attributes:
+        missing: All of them.
+        failures: Why some could not be run.
+        damaged: Why some that are finished could not be read.
+    """
+
+    missing: dict[str, Cell]
+    failures: dict[str, str]
+    damaged: dict[str, str]
+
+    def raise_if_any(self) -> None:
+        """Raise if cells could not be read or run."""
+        raise_if_damaged(self.damaged, list(self.missing.values()))
+        raise_if_failed(self.failures, list(self.missing.values()))
 
 
 def folder_name(name: str, dataset: str, profile: Profile) -> str:
@@ -87,31 +107,28 @@ def write_exhibit(page: Page, folder: Path) -> Path:
     return report
 
 
-def _runner(
-    store: CellStore,
-    data_dir: Path | None,
-    num_jobs: int | None,
-    only_done: bool,
-    missing: dict[str, Cell],
-    failures: dict[str, str],
-) -> Run:
-    """Return what runs an exhibit's cells; those that are not done go into `missing`, the reasons into `failures`."""
+def _runner(store: CellStore, data_dir: Path | None, num_jobs: int | None, only_done: bool, without: _Cells) -> Run:
+    """Return what runs an exhibit's cells; those it has to do without go into `without`."""
 
     def run(cells: Sequence[Cell]) -> list[Done]:
         if not only_done and not all(store.is_done(cell) for cell in cells):
-            failures.update(carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir))
+            without.failures.update(carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir))
         for cell in filter(store.is_done, cells):  # another command may have done what failed here
-            failures.pop(cell.key, None)
-        missing.update({cell.key: cell for cell in cells if not store.is_done(cell)})
-        return [store.read(cell) for cell in cells if store.is_done(cell)]
+            without.failures.pop(cell.key, None)
+        done, damaged = store.read_all(cells)
+        without.damaged.update(damaged)
+        readable = {one.cell.key for one in done}
+        without.missing.update({cell.key: cell for cell in cells if cell.key not in readable})
+        return done
 
     return run
 
 
-def _told(page: Page, missing: Mapping[str, Cell], failures: Mapping[str, str], seconds: float | None) -> Page:
+def _told(page: Page, without: _Cells, seconds: float | None) -> Page:
     """Return the page with what is missing and why, and how long it took to make, if anything was run."""
+    missing, reasons = without.missing, without.failures | without.damaged
     words = [f"{len(missing)} cells are missing, such as {next(iter(missing.values())).words}."] if missing else []
-    words += [f"{missing[key].words}: {reason}" for key, reason in list(failures.items())[:10]]
+    words += [f"{missing[key].words}: {reason}" for key, reason in list(reasons.items())[:10]]
     versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
     made = {**versions, "python": platform.python_version(), "machine": platform.machine()}
     took = {} if seconds is None else {"this command took": duration(seconds)}
