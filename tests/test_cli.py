@@ -443,6 +443,8 @@ def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
         (("compare", "--grid", "rounds"), "KEY=VALUE"),
         (("compare", "--set", "rounds=0"), "rounds"),
         (("compare", "no-such.toml"), "no-such.toml"),
+        (("reproduce", "welfare", "--only-done"), "welfare is not made of cells but made anew each time"),
+        (("reproduce", "data-distribution", "--only-done"), "made anew each time. Leave it out"),
         (("compare", "--grid", "rounds=3,4", "--grid", "rounds=5"), "rounds is given twice, by 'rounds=3,4' and by"),
         (("compare", "--set", "rounds=3", "--set", "rounds=5"), "Keep one of them"),
         (("compare", "--set", "data={alpha=1}", "--set", "data.alpha=2"), "data.alpha is given twice"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from fedpcs.errors import Unfinished
+from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
 from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_damaged, raise_if_failed
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
@@ -53,9 +53,12 @@ def reproduce(
     Raises:
         FedpcsError: Cells could not be run; the page is there all the same, if it can be.
         CorruptFile: Finished cells could not be read; the page is there all the same, if it can be.
+        InvalidInput: Nothing is to be run, and the exhibit is not made of cells.
         Unfinished: Nothing is to be run, and what the exhibit shows depends on cells that are not done.
     """
     found = exhibit(name)
+    if only_done and not found.has_cells:
+        raise InvalidInput(f"--only-done: {name} is not made of cells but made anew each time. Leave it out.")
     began = time.monotonic()
     cells = _Cells({}, {}, {})
     run = _runner(CellStore(root), data_dir, num_jobs, only_done, cells)

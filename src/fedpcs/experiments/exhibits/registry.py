@@ -40,12 +40,19 @@ class Exhibit:
         make: Makes its page.
         quick: How long its quick profile takes on two cores, with nothing done yet.
         reads_data: Whether it needs the data set.
+        is_of_data_alone: Whether it shows the data set itself, and nothing is trained.
     """
 
     words: str
     make: Callable[[Wanted], Page]
     quick: str
     reads_data: bool = False
+    is_of_data_alone: bool = False
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether it is made of trainings, which are kept; others are made anew each time."""
+        return self.reads_data and not self.is_of_data_alone
 
 
 def _module(name: str) -> Any:
@@ -112,7 +119,9 @@ EXHIBITS: dict[str, Exhibit] = {
     "useful-privacy": Exhibit(
         "every sampler and rule at an ε people would accept", _useful_privacy, "45 min", reads_data=True
     ),
-    "data-distribution": Exhibit("who holds which classes", _data_distribution, "seconds", reads_data=True),
+    "data-distribution": Exhibit(
+        "who holds which classes", _data_distribution, "seconds", reads_data=True, is_of_data_alone=True
+    ),
     "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field"), "1 min"),
     "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation"), "2 min"),
     "welfare": Exhibit("what clients gain together", _of_the_game("welfare"), "1 min"),
