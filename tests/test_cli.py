@@ -460,6 +460,34 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "--out", "a-file"),
+        ("compare", "--out", "a-file/below"),
+        ("compare", "--out", "new", "--cells", "a-file"),
+        ("compare", "--plan", "--cells", "a-file"),
+        ("reproduce", "welfare", "--out", "a-file"),
+        ("reproduce", "curves", "--only-done", "--out", "a-file"),
+    ],
+    ids=" ".join,
+)
+def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_computed(
+    arguments, tmp_path, monkeypatch, capsys
+):
+    from fedpcs.experiments import compare
+    from fedpcs.experiments.exhibits import registry
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a-file").write_text("")
+    monkeypatch.setattr(compare, "plan_sweep", lambda *_: pytest.fail("a sweep was planned"))
+    monkeypatch.setattr(registry, "_module", lambda name: pytest.fail("an exhibit was made"))
+    code, out, err = said_by(arguments, monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert "is a file; give a folder." in err
+    assert [path.name for path in tmp_path.iterdir()] == ["a-file"]
+
+
 def test_report_says_what_to_give_where_exhibits_are(tmp_path, monkeypatch, capsys):
     (tmp_path / "report.html").write_text("")
     code, out, err = said_by(("report", tmp_path), monkeypatch, capsys)

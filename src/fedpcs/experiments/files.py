@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fedpcs.errors import CorruptFile, FedpcsError
+from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 
 NEW_RUN = "Put back a copy, or start a new run."
 
@@ -24,6 +24,21 @@ def disk_errors(path: Path) -> Iterator[None]:
             f"{path}: cannot be written: {error.strerror or error}. Nothing that was saved before is lost: make room, "
             "or make the folder writable, and resume."
         ) from error
+
+
+def check_folder(folder: Path, what: str) -> None:
+    """Refuse the name of a folder that cannot become one, before anything is computed that should go there.
+
+    Args:
+        folder: Where something is to be kept; it need not be there yet.
+        what: How the caller calls it, such as "--out".
+
+    Raises:
+        InvalidInput: It is a file, or lies below one.
+    """
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    if there.exists() and not there.is_dir():
+        raise InvalidInput(f"{what} {folder}: {'it' if there == folder else there} is a file; give a folder.")
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -18,7 +18,7 @@ from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_damaged, 
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
 from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.registry import Wanted, exhibit
-from fedpcs.experiments.files import disk_errors, write_whole
+from fedpcs.experiments.files import check_folder, disk_errors, write_whole
 from fedpcs.experiments.page_export import export_csv
 from fedpcs.experiments.page_markdown import as_markdown
 from fedpcs.experiments.page_report import write_page
@@ -53,12 +53,13 @@ def reproduce(
     Raises:
         FedpcsError: Cells could not be run; the page is there all the same, if it can be.
         CorruptFile: Finished cells could not be read; the page is there all the same, if it can be.
-        InvalidInput: Nothing is to be run, and the exhibit is not made of cells.
+        InvalidInput: Nothing is to be run, and the exhibit is not made of cells; or `root` is a file.
         Unfinished: Nothing is to be run, and what the exhibit shows depends on cells that are not done.
     """
     found = exhibit(name)
     if only_done and not found.has_cells:
         raise InvalidInput(f"--only-done: {name} is not made of cells but made anew each time. Leave it out.")
+    check_folder(root, "--out")
     began = time.monotonic()
     cells = _Cells({}, {}, {})
     run = _runner(CellStore(root), data_dir, num_jobs, only_done, cells)
