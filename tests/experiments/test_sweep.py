@@ -7,11 +7,12 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
@@ -170,11 +171,42 @@ def test_the_estimate_is_of_the_order_of_what_it_takes(whole):
     assert estimate(longer[:1], None)[longer[0].key] > 2.0 * seconds[cells[0].key]
 
 
-def start_compare(folder, *more):
-    arguments = ["--samplers", "fedpcs,random", "--seeds", "0,1", "--out", str(folder), "--jobs", "2", *more]
-    sets = [part for key, value in TINY["set"].items() for part in ("--set", f"{key}={value}")]
+def start_compare(folder, changes):
+    arguments = ["--samplers", "fedpcs,random", "--seeds", "0,1", "--out", str(folder), "--jobs", "2"]
+    sets = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
     command = [sys.executable, "-c", "from fedpcs.cli import main; main()", "compare", *arguments, *sets]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def under_way(folder):
+    """Rounds in the logs of cells that are begun and not done, by cell."""
+    logs = {path: path.parents[2] for path in folder.glob("cells/*/arms/*/rounds.jsonl")}
+    found = {cell.name: log.read_bytes().count(b"\n") for log, cell in logs.items() if not is_done(cell)}
+    return {name: rounds for name, rounds in found.items() if rounds}
+
+
+def is_done(cell):
+    return (cell / "result.json").exists()
+
+
+def wait_for_rounds(folder, victim, more):
+    """Wait until some cell that is not done has so many rounds more in its log than now."""
+    before, late = under_way(folder), time.monotonic() + 240.0
+    while not any(rounds >= before.get(name, 0) + more for name, rounds in under_way(folder).items()):
+        assert victim.poll() is None, victim.communicate()
+        assert time.monotonic() < late, under_way(folder)
+        time.sleep(0.01)
+
+
+def ledgers_of(folder):
+    """Every charge and every reward of every cell."""
+    found = {}
+    for path in sorted(folder.glob("cells/*/arms/*/ledger.sqlite")):
+        with closing(sqlite3.connect(path)) as ledger:
+            charges = ledger.execute("SELECT round_index, client, attempt, rho_nanos FROM charges ORDER BY 1, 2, 3")
+            rewards = ledger.execute("SELECT round_index, client, amount_nanos FROM rewards ORDER BY 1, 2")
+            found[path.parents[2].name] = charges.fetchall(), rewards.fetchall()
+    return found
 
 
 def table_of(folder):
@@ -183,21 +215,35 @@ def table_of(folder):
 
 
 @pytest.mark.slow
-def test_a_sweep_killed_at_random_and_started_again_gives_the_same_table(tmp_path):
-    more = ("--set", "rounds=40")
-    done = start_compare(tmp_path / "whole", *more)
-    _, err = done.communicate(timeout=300)
+def test_a_sweep_killed_again_and_again_while_cells_are_under_way_gives_the_same_table(tmp_path):
+    """With noise, a ledger, and a game that was solved: nothing is drawn, charged or paid twice."""
+    changes = TINY["set"] | {"rounds": 60, "privacy.mode": "record", "privacy.limit_epsilon": 100.0}
+    done = start_compare(tmp_path / "whole", changes)
+    _, err = done.communicate(timeout=600)
     assert done.returncode == 0, err
-    for number, wait in enumerate((4.0, 7.0, 9.0, 12.0)):
-        folder = tmp_path / f"killed{number}"
-        victim = start_compare(folder, *more)
-        time.sleep(wait)
-        victim.send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
-        victim.communicate(timeout=120)
-        again = start_compare(folder, *more)
-        _, err = again.communicate(timeout=300)
-        assert again.returncode == 0, err
-        assert table_of(folder) == table_of(tmp_path / "whole")
+    folder = tmp_path / "killed"
+    for number, more in enumerate((1, 7, 2, 11)):
+        how = signal.SIGKILL if number % 2 == 0 else signal.SIGTERM
+        victim = start_compare(folder, changes)
+        wait_for_rounds(folder, victim, more)
+        victim.send_signal(how)
+        _, err = victim.communicate(timeout=120)
+        assert victim.returncode == (-how if how == signal.SIGKILL else 130), err
+        assert any(0 < rounds < 60 for rounds in under_way(folder).values())
+    again = start_compare(folder, changes)
+    _, err = again.communicate(timeout=600)
+    assert again.returncode == 0, err
+    rows = table_of(tmp_path / "whole")
+    assert len(rows) == 4
+    assert table_of(folder) == rows
+    assert all(float(row["epsilon_minimum"]) > 0.0 and float(row["exploitability"]) >= 0.0 for row in rows)
+    charged = ledgers_of(tmp_path / "whole")
+    assert len(charged) == 4
+    assert all(charges and rewards for charges, rewards in charged.values())
+    assert ledgers_of(folder) == charged
+    assert {path.name for path in (folder / "games").iterdir()} == {
+        path.name for path in (tmp_path / "whole" / "games").iterdir()
+    }
 
 
 def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole, tmp_path):
