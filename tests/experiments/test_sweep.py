@@ -305,8 +305,11 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
 
 def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     private = {**TINY, "seeds": [0], "set": {**TINY["set"], "rounds": 2, "privacy.mode": "client"}}
-    cells, store = make_cells(make_sweep_config(private)), CellStore(tmp_path)
+    sweep_config = make_sweep_config(private)
+    cells, store = make_cells(sweep_config), CellStore(tmp_path)
     assert run_cells(cells, store) == {}
+    compare.remember_sweep(tmp_path, sweep_config, None, "fedpcs compare")
+    assert "No client spends more than" in compare.write_sweep(tmp_path).report.read_text()
     done = [store.read(cell) for cell in cells]
     spent = spent_by_client(store, done)
     for one in done:
@@ -320,6 +323,8 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     nothing = {key: 0.0 * values for key, values in spent.items()}
     for told in (nothing, None):
         assert len(comparison_page("tiny", done, spent=told).drawings) < len(topics)
+    store.arm_of(cells[0]).ledger.write_bytes(b"no ledger")
+    assert spent_by_client(store, done).keys() == {cells[1].key}
 
 
 def test_a_sweep_names_its_seeds_and_writes_a_gain_of_nothing_as_zero(whole):

@@ -29,6 +29,7 @@ from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_progress import SweepDisplay, plan_words
+from fedpcs.experiments.sweep_spent import spent_by_client
 
 # Keys that only the file of a sweep has; a file without any of them is a run, to be varied by flags.
 _OF_A_SWEEP = ("base", "samplers", "set", "grid", "per_sampler", "variants")
@@ -187,7 +188,8 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     readable = {one.cell.key for one in done}
     missing = [cell for cell in kept.cells if cell.key not in readable]
     failures = {cell.key: reason for cell in missing if (reason := kept.store.failure_of(cell))} | damaged
-    page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command)
+    spent = spent_by_client(kept.store, done)
+    page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command, spent=spent)
     table, typed = folder / "cells.csv", folder / "cells.parquet"
     wants_typed = with_parquet or (typed.exists() and can_write_parquet())
     if page.records:

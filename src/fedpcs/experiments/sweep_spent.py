@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from fedpcs._validate import FloatArray
+from fedpcs.errors import FedpcsError
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cell_store import CellStore, Done
 from fedpcs.experiments.exhibits.page import Drawing
@@ -27,12 +29,14 @@ _MOST_STEPS = 400
 def spent_by_client(store: CellStore, done: Sequence[Done]) -> dict[str, FloatArray]:
     """Return (clients,) ε that each client of each cell spent, zero for those never drawn, by the cell's key.
 
-    Cells without a ledger are not in it.
-
-    Raises:
-        FedpcsError: A ledger cannot be read.
+    Cells whose ledger is not there, or cannot be read, are not in it: a page does without that figure.
     """
-    return {one.cell.key: _spent(store, one) for one in done if store.arm_of(one.cell).ledger.is_file()}
+    found = {}
+    for one in done:
+        if store.arm_of(one.cell).ledger.is_file():
+            with suppress(FedpcsError):
+                found[one.cell.key] = _spent(store, one)
+    return found
 
 
 def _spent(store: CellStore, one: Done) -> FloatArray:
