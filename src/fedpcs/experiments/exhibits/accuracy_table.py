@@ -95,7 +95,7 @@ def page_of(
         base,
         name=f"{name}-{dataset}",
         title=f"{title} on {dataset}",
-        headline=_headline(dataset, groups),
+        headline=_headline(groups),
         shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in groups]),
         warnings=(*base.warnings, *_missed(dataset, groups)),
         findings=tuple(finding for one in groups for finding in findings_of(dataset, one)),
@@ -124,13 +124,9 @@ def _missed(dataset: str, groups: Sequence[Group]) -> list[str]:
 def findings_of(dataset: str, found: Group) -> list[Finding]:
     """Hold what the paper's FedPCS comes to, and its lead, against one group of cells."""
     split, ratio = found.point["data.partition"], float(found.point["sampling.sampling_ratio"])
-    ours = found.of(REFERENCE)
-    rivals = [series for series in found.series if series.sampler != REFERENCE]
+    ours, best = found.of(REFERENCE), _best_baseline(found)
     printed = printed_accuracy(dataset, ratio, split, REFERENCE)
-    if ours is None or not rivals or printed is None:
-        return []
-    best = max(rivals, key=lambda series: float(series.accuracy.mean()))
-    if not has_common_seed(ours, best):
+    if ours is None or best is None or printed is None or not has_common_seed(ours, best):
         return []
     lead = against(ours, best)
     theirs = {name: printed_accuracy(dataset, ratio, split, name) for name in SAMPLERS if name != REFERENCE}
@@ -150,6 +146,11 @@ def findings_of(dataset: str, found: Group) -> list[Finding]:
             _verdict(lead, claimed / 100.0),
         ),
     ]
+
+
+def _best_baseline(found: Group) -> Series | None:
+    rivals = [series for series in found.series if series.sampler != REFERENCE]
+    return max(rivals, key=lambda series: float(series.accuracy.mean())) if rivals else None
 
 
 def verdict_on_level(series: Series, claimed: float) -> Verdict:
@@ -210,11 +211,12 @@ def _noise(done: Sequence[Done]) -> str:
     return f"{statistics.fmean(one.rounds[-1]['noise_norm']['median'] for one in done):.3g}"
 
 
-def _headline(dataset: str, groups: Sequence[Group]) -> str:
+def _headline(groups: Sequence[Group]) -> str:
     parts = []
     for found in groups:
-        ours = found.of(REFERENCE)
+        ours, best = found.of(REFERENCE), _best_baseline(found)
         if ours is not None:
             words = f"{found.variant}, {found.point['data.partition']}, τ = {found.point['sampling.sampling_ratio']:g}"
-            parts.append(f"{points(float(ours.accuracy.mean()))} ({words})")
-    return f"FedPCS on {dataset}: {'; '.join(parts)}." if parts else "No cell of FedPCS is done yet."
+            rival = f", {best.sampler} {points(float(best.accuracy.mean()))}" if best is not None else ""
+            parts.append(f"{points(float(ours.accuracy.mean()))}{rival} ({words})")
+    return f"FedPCS and the best baseline: {'; '.join(parts)}." if parts else "No cell of FedPCS is done yet."
