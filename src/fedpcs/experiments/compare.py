@@ -18,11 +18,12 @@ from fedpcs._threads import num_cores
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.experiments import own_code
 from fedpcs.experiments.cell_store import CellStore
+from fedpcs.experiments.dotted_keys import dotted_keys, read_override, read_value
 from fedpcs.experiments.files import disk_errors, read_object, write_json
 from fedpcs.experiments.page_export import can_write_parquet, export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.presets import preset_names
-from fedpcs.experiments.run_config import dotted_keys, make_run_config, read_override, read_tables, read_value
+from fedpcs.experiments.run_config import make_run_config, read_tables
 from fedpcs.experiments.run_table import mean_and_spread, print_whole
 from fedpcs.experiments.sweep import run_cells
 from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config

@@ -33,14 +33,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.run_config import (
-    RunConfig,
-    dotted_keys,
-    first_problem,
-    make_run_config,
-    read_tables,
-    set_key,
-)
+from fedpcs.experiments.dotted_keys import dotted_keys, set_key
+from fedpcs.experiments.run_config import RunConfig, first_problem, make_run_config, read_tables
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 # What a cell's numbers do not depend on.
