@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -265,13 +265,18 @@ def test_a_folder_that_cannot_be_written_is_refused_in_words(found: Equilibrium,
         game_figures.draw_all(found, None, tmp_path / "missing")
 
 
+def _squared_distance(wanted: np.ndarray, heights: np.ndarray) -> float:
+    return float(np.sum((heights - wanted) ** 2))
+
+
 def test_labels_are_moved_as_little_as_can_be() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         wanted = np.sort(rng.uniform(0.0, 10.0, 6))
         found = figure_style.spread_out(wanted, 1.2, 0.0, 10.0)
         apart = {"type": "ineq", "fun": lambda heights: np.diff(heights) - 1.2}
-        twin = minimize(lambda x: np.sum((x - wanted) ** 2), found, bounds=[(0.0, 10.0)] * 6, constraints=[apart])  # noqa: B023
+        moved = partial(_squared_distance, wanted)
+        twin = minimize(moved, found, bounds=[(0.0, 10.0)] * 6, constraints=[apart])
         assert np.allclose(found, twin.x, atol=1e-3)
 
 

@@ -120,7 +120,7 @@ def test_labels_of_curves_keep_apart_in_order_and_on_the_page(is_narrow: bool) -
 @pytest.mark.parametrize("is_narrow", [False, True])
 @pytest.mark.parametrize("against", ["epsilon", "paid"])
 def test_labels_of_points_keep_apart_and_inside(against: str, is_narrow: bool) -> None:
-    figure = tradeoff_figure(nine_points("hajek", "precision", "paper"), against, "A finding", "A note.")  # type: ignore[arg-type]
+    figure = tradeoff_figure(nine_points("hajek", "precision", "paper"), against, "A finding", "A note.")
     words, panel, _ = boxes(narrow(figure) if is_narrow else figure)
     assert set(words) == set(SAMPLERS)
     assert overlapping(words) == []
@@ -130,7 +130,7 @@ def test_labels_of_points_keep_apart_and_inside(against: str, is_narrow: bool) -
 @pytest.mark.parametrize("is_narrow", [False, True])
 @pytest.mark.parametrize("against", ["epsilon", "paid"])
 def test_a_crowded_corner_is_enlarged_and_its_labels_are_read(against: str, is_narrow: bool) -> None:
-    figure = tradeoff_figure(a_corner(), against, "A finding", "A note.")  # type: ignore[arg-type]
+    figure = tradeoff_figure(a_corner(), against, "A finding", "A note.")
     if is_narrow:
         picture_of(figure)
     for panel, names in enumerate(({"▲\N{NO-BREAK SPACE}precision, selfish clients"}, set(SAMPLERS[:8]))):
