@@ -35,7 +35,7 @@ from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Reply, Task
-from fedpcs.learning.server import ServerPlan
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
 
 RECORDS, FEATURES, CLASSES, COHORT = 20, 64, 10, 100

@@ -29,7 +29,7 @@ from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
-from fedpcs.learning.server import ServerPlan
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.learning.threads import one_thread
 from fedpcs.sampling import make_sampler
 

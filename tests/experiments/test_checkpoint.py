@@ -7,7 +7,8 @@ import pytest
 from tiny_runs import play, prepared, tiny
 
 from fedpcs.experiments import checkpoint
-from fedpcs.learning.server import ServerState, first_state
+from fedpcs.learning.server import first_state
+from fedpcs.learning.server_values import ServerState
 from fedpcs.sampling import SAMPLERS
 from fedpcs.sampling.tally import Tally
 

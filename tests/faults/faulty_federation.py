@@ -25,7 +25,7 @@ from fedpcs.experiments.schedule import make_schedule
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
-from fedpcs.learning.server import ServerPlan
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
 
 ENGINES = ("in-process", "workers")

@@ -12,7 +12,8 @@ from fedpcs.learning.admission import Admitted
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import ClientFailure, ClientReport
-from fedpcs.learning.server import Heard, close_round, first_state, open_round
+from fedpcs.learning.server import close_round, first_state, open_round
+from fedpcs.learning.server_values import Heard
 from fedpcs.sampling import make_sampler
 
 DRAWS, WARM_UP = 2000, 200

@@ -16,7 +16,7 @@ from fedpcs.experiments.runner import Settings, run_arm
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
-from fedpcs.learning.server import ServerPlan
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
 
 ROUNDS, CLIENTS, COHORT, RECORDS = 1000, 1000, 10, 8

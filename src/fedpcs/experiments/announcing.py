@@ -24,7 +24,7 @@ from fedpcs.experiments.schedule import Schedule, selection_of, solve_for
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.inference import inferred_population
 from fedpcs.game.population import Population, histogram, uniform_density
-from fedpcs.learning.server import BoolArray, ServerPlan, ServerState
+from fedpcs.learning.server_values import BoolArray, ServerPlan, ServerState
 from fedpcs.privacy.budget import NANOS_PER_UNIT
 from fedpcs.sampling import Sampler
 

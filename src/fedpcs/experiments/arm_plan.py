@@ -19,7 +19,7 @@ from fedpcs.learning.client_data import PartitionedData, deal_out
 from fedpcs.learning.datasets import Dataset, hold_out, load_dataset, with_oriented_gradients
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.partition import label_counts, partition
-from fedpcs.learning.server import BoolArray, ServerPlan
+from fedpcs.learning.server_values import BoolArray, ServerPlan
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import Sampler, make_sampler
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.files import disk_errors, write_whole
-from fedpcs.learning.server import ServerState
+from fedpcs.learning.server_values import ServerState
 from fedpcs.sampling.tally import Tally
 
 _MAGIC = b"fedpcs-checkpoint 1 "

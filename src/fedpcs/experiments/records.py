@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedpcs.engines.base import Score
-from fedpcs.learning.server import Heard, OpenRound, ServerPlan, ServerState, Step
+from fedpcs.learning.server_values import Heard, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import report_round
 

@@ -11,7 +11,7 @@ from fedpcs.errors import NotConverged
 from fedpcs.experiments.arm_plan import under_schedule
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.schedule import Schedule, replanned
-from fedpcs.learning.server import BoolArray, ServerPlan, ServerState
+from fedpcs.learning.server_values import BoolArray, ServerPlan, ServerState
 from fedpcs.sampling import Sampler
 
 _PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")

@@ -33,7 +33,7 @@ from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.datasets import Dataset
 from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
-from fedpcs.learning.server import ServerPlan
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import Sampler
 
 if TYPE_CHECKING:

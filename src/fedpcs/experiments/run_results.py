@@ -12,7 +12,7 @@ from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.runner import Finished
 from fedpcs.experiments.schedule import Schedule, selection_of
-from fedpcs.learning.server import ServerPlan
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import Sampler, disclosure
 
 

@@ -27,21 +27,8 @@ from fedpcs.learning.client import Question
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, Task
 from fedpcs.learning.releases import is_replayable, release_event, source_of
-from fedpcs.learning.server import (
-    BoolArray,
-    Heard,
-    IntArray,
-    OpenRound,
-    ServerPlan,
-    ServerState,
-    close_round,
-    counted,
-    first_state,
-    has_quorum,
-    leave,
-    open_round,
-    without_outliers,
-)
+from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round, without_outliers
+from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput, QuorumNotReached
-from fedpcs.learning.admission import Admitted, Refusal, outliers
+from fedpcs.learning.admission import Refusal, outliers
 from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
-from fedpcs.learning.client import ClientPlan
-from fedpcs.learning.layout import Layout, Values
+from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
-from fedpcs.learning.protocol import MEASURES, ClientFailure, Task
-from fedpcs.learning.step_parts import StepParts, step_parts
+from fedpcs.learning.protocol import MEASURES, Task
+from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
+from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
     Draw,
-    Sampler,
-    Tally,
     View,
     arrived,
     draw,
@@ -45,166 +42,9 @@ from fedpcs.sampling import (
 from fedpcs.sampling import count as count_round
 from fedpcs.sampling.feedback import Feedback
 
-BoolArray = NDArray[np.bool_]
-IntArray = NDArray[np.int64]
 _WRITTEN = 1e-6  # 0.07 is written with whole billionths, its float is a little less
 # (question, clients) → one answer for each, by asking them.
 Ask = Callable[[str, IntArray], FloatArray]
-
-
-@dataclass(frozen=True)
-class ServerPlan:
-    """How the server runs a federation; fixed before the first round.
-
-    Attributes:
-        run: Name of the run, in every task and every line of the ledger.
-        seed: Of the draws.
-        client: How clients train, as announced to them.
-        layout: The model's.
-        num_samples: (clients,) |D_i| on record.
-        sampler: Who is drawn.
-        rule: How updates are weighed; `default`: Hájek, or the sampler's own where it has no inclusion probabilities.
-        cohort_size: (rounds,) K_t.
-        budget: (rounds, clients) ρ each client has agreed to spend if drawn.
-        pay: (rounds, clients) what it is owed for that.
-        reward: (rounds,) R_t as announced.
-        mean_budget: (rounds,) φ(t) as announced, as ρ.
-        limit: Most ρ any client may spend in this run; None: no limit.
-        momentum: Of the server's step, in [0, 1).
-        rate: Of the server's step.
-        averaging: Weight of the past in the running mean of models that is evaluated; 0: the last model itself.
-        outlier_factor: Without clipping, updates longer than this many times the round's median are refused.
-        quorum: Least share of the cohort that must be heard.
-        label_counts: (clients, classes), for a sampler that reads them; None if none does.
-    """
-
-    run: str
-    seed: int
-    client: ClientPlan
-    layout: Layout
-    num_samples: IntArray
-    sampler: Sampler
-    rule: str
-    cohort_size: IntArray
-    budget: FloatArray
-    pay: FloatArray
-    reward: FloatArray
-    mean_budget: FloatArray
-    limit: Rho | None = None
-    momentum: float = 0.0
-    rate: float = 1.0
-    averaging: float = 0.0
-    outlier_factor: float = 10.0
-    quorum: float = 0.5
-    label_counts: FloatArray | None = None
-
-    @property
-    def num_clients(self) -> int:
-        """N."""
-        return int(self.num_samples.size)
-
-    @property
-    def num_rounds(self) -> int:
-        """T + 1."""
-        return int(self.cohort_size.size)
-
-
-@dataclass(frozen=True)
-class ServerState:
-    """All that changes from round to round; a run resumed from it goes on as if it had never stopped.
-
-    Attributes:
-        next_round: The first round not yet done.
-        parameters: (parameters,) float32, the model.
-        momentum: (parameters,) float64, the server's running direction; empty without momentum.
-        average: (parameters,) float64, running mean of models; empty without averaging.
-        memory: What the sampler has learned.
-        tally: Who was drawn and heard how often.
-        spent: (clients,) billionths of ρ, as the ledger has them.
-        has_left: (clients,) who cannot afford another release.
-        paid: What has been owed to clients so far.
-    """
-
-    next_round: int
-    parameters: Values
-    momentum: FloatArray
-    average: FloatArray
-    memory: Mapping[str, FloatArray]
-    tally: Tally
-    spent: IntArray
-    has_left: BoolArray
-    paid: float
-
-    def model(self, plan: ServerPlan) -> Values:
-        """Return the parameters to evaluate and to hand out: the running mean if there is one."""
-        if plan.averaging == 0.0 or self.next_round == 0:
-            return self.parameters
-        # The running mean started at zero; this takes its missing weight out (as in Kingma and Ba 2015, Section 3).
-        return (self.average / (1.0 - plan.averaging**self.next_round)).astype(np.float32)
-
-
-@dataclass(frozen=True)
-class OpenRound:
-    """A round that has been announced and drawn, before anyone has trained.
-
-    Attributes:
-        round_index: t.
-        attempt: 0, then 1, 2, … if a round had to be drawn again.
-        view: What the draw was made from.
-        draw: The cohort.
-        tasks: One for each client drawn, in client order.
-    """
-
-    round_index: int
-    attempt: int
-    view: View
-    draw: Draw
-    tasks: tuple[Task, ...]
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What came back from a cohort.
-
-    Attributes:
-        admitted: By client, ascending.
-        refused: Reports that were not.
-        failures: Clients that sent none.
-    """
-
-    admitted: tuple[Admitted, ...]
-    refused: tuple[Refusal, ...]
-    failures: tuple[ClientFailure, ...]
-
-    @property
-    def clients(self) -> IntArray:
-        """Whose updates count."""
-        return np.array([item.report.client for item in self.admitted], dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a round did to the model.
-
-    Attributes:
-        rule: The weights' rule.
-        weights: (heard,).
-        drift: δ² as estimated, for the rule `precision`; None otherwise.
-        update_norm: (heard,) norms as they arrived.
-        noise_norm: (heard,) √(d·σ²): what of that is noise, on average.
-        step_norm: Norm of the server's step.
-        parts: What the weighted sum of updates is made of.
-        reward: (heard,) what each is owed.
-    """
-
-    rule: str
-    weights: FloatArray
-    drift: float | None
-    update_norm: FloatArray
-    noise_norm: FloatArray
-    step_norm: float
-    parts: StepParts
-    reward: FloatArray
 
 
 def first_state(plan: ServerPlan, parameters: Values) -> ServerState:

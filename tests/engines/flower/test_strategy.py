@@ -25,7 +25,8 @@ from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import ClientFailure, ClientReport
-from fedpcs.learning.server import Heard, ServerPlan, close_round, first_state, open_round
+from fedpcs.learning.server import close_round, first_state, open_round
+from fedpcs.learning.server_values import Heard, ServerPlan
 from fedpcs.learning.threads import one_thread
 from fedpcs.sampling import SAMPLERS, draw_by_size, inclusion_probability, make_sampler
 

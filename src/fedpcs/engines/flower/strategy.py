@@ -1,17 +1,7 @@
 """Our samplers and rules for a Flower app that stays its owner's: a strategy in the place of Flower's `FedAvg`.
 
 The clients are not ours. They answer as in Flower's own examples, with their model and a `MetricRecord`, and all that
-the server knows of a client is what it told when it was last heard:
-
-    metric             is                                                         used by
-    num-examples       |D_i|                                                      all; required, as by FedAvg
-    budget             ρ_i it will spend if drawn next; 0: it is drawn no more    `fedpcs`
-    noise-power        d·σ_i² of the noise in its model; 0 if not told            `optimal`, the rule `precision`
-    label-counts       a list, its records of each class                          `fed-cbs`
-    train_loss         its mean training loss                                     `power-of-choice`
-    loss-energy        mean of its records' squared losses                        `oort`
-    gradient-variance  of its minibatch gradients                                 `delta`, unless variance_ratio is 0
-    duration           seconds it took; all are alike if nobody tells             `oort`
+the server knows of a client is what it told when it was last heard (`told_metrics` has the list of metrics).
 
 Norms and distances of updates are taken here. Clients not yet heard are taken for the mean of those that were: before
 the first round all are alike, and it is drawn so. Inclusion probabilities are right all the same, and `hajek` needs
@@ -42,7 +32,9 @@ from fedpcs import _validate, sampling
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
 from fedpcs.engines.failures import reason_of
-from fedpcs.engines.flower.named_arrays import MOST, flat, record_of, update_of
+from fedpcs.engines.flower import told_metrics
+from fedpcs.engines.flower.named_arrays import flat, record_of, update_of
+from fedpcs.engines.flower.told_metrics import MAY_BE_SILENT, MEASURES, METRICS, Told
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import outliers
 from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
@@ -50,15 +42,6 @@ from fedpcs.sampling import RULES, Draw, Sampler, View
 from fedpcs.sampling.norms import filled
 from fedpcs.sampling.view import Memory
 
-Told = Mapping[str, Any]
-
-# Fields of a view or of feedback → the metric that tells them.
-_MEASURES = ("loss", "loss_energy", "gradient_variance", "duration")
-METRICS: Mapping[str, str] = {
-    **{field: field.replace("_", "-") for field in ("budget", "noise_power", "label_counts", *_MEASURES)},
-    "loss": "train_loss",
-}
-_MAY_BE_SILENT = {"noise_power", "duration"}
 # What samplers read before the draw that no reply has told: why not, and what to set instead.
 _UNSERVED: Mapping[str, tuple[str, str]] = {
     "update_norm": ("every client would have to train before anyone is drawn", "norms='last-known'"),
@@ -66,7 +49,6 @@ _UNSERVED: Mapping[str, tuple[str, str]] = {
     "gradient_distance": ("every client would have to send a gradient before the draw", "information='practical'"),
     "gradient_variance": ("every client would have to measure it before the draw", "information='practical'"),
 }
-_MOST_RECORDS = 2**53  # whole numbers beyond are not told apart as floats
 _POLL_SECONDS = 0.2
 _logger = logging.getLogger("flwr")  # Flower's own: one log, in order
 
@@ -146,7 +128,7 @@ class SampledStrategy(FedAvg):
         settings: Of the sampler, if it is named.
         seed: Of the draws.
         query: Whether to ask each client, before its first draw, what it would tell with its first reply.
-        metric_names: Other names for the metrics of `METRICS`, by field.
+        metric_names: Other names for the metrics of `told_metrics.METRICS`, by field.
         local_length: Clients' learning rate times their local steps, for `delta` where it hears gradient variances.
         outlier_factor: Updates longer than this many times the round's median are left out, unless clients tell of
             noise or of budgets.
@@ -187,9 +169,7 @@ class SampledStrategy(FedAvg):
         self._rule = _validate.choice("rule", rule, ("default", *RULES, "own"))
         self._seed = _validate.integer("seed", seed, low=0)
         self._query = _validate.boolean("query", query)
-        self._metric_names = {**METRICS, **(metric_names or {})}
-        if unknown := sorted(set(self._metric_names) - set(METRICS)):
-            raise InvalidInput(f"metric_names has no field {unknown[0]!r}; it may name {', '.join(METRICS)}.")
+        self._metric_names = told_metrics.metric_names(metric_names)
         self._local_length = _validate.positive("local_length", local_length)
         self._outlier_factor = _validate.number("outlier_factor", outlier_factor, low=1.0)
         self._patience_seconds = _validate.positive("patience_seconds", patience_seconds)
@@ -300,7 +280,7 @@ class SampledStrategy(FedAvg):
         return connected
 
     def _view(self, round_index: int, is_connected: NDArray[np.bool_]) -> View:
-        reads, budget = self._sampler.reads, self._column("budget")
+        reads, budget = self._sampler.reads, told_metrics.column(self._told, "budget")
         is_spent = (budget == 0.0) & ("budget" in reads)
         can_be_drawn = is_connected & ~is_spent
         if not can_be_drawn.any():
@@ -311,26 +291,15 @@ class SampledStrategy(FedAvg):
             round_index=round_index,
             memory=self._memory,
             budget=filled(np.where(is_spent, np.nan, budget)) if "budget" in reads else None,
-            label_counts=self._label_counts() if "label_counts" in reads else None,
+            label_counts=told_metrics.label_counts(self._told) if "label_counts" in reads else None,
             **self._sizes_and_noise(),
         )
 
     def _sizes_and_noise(self) -> dict[str, Any]:
-        noise_power = filled(self._column("noise_power"), otherwise=0.0)
-        return {"num_samples": filled(self._column("num_samples")), "noise_power": noise_power}
-
-    def _column(self, name: str) -> FloatArray:
-        """Return (clients,) what each told last; NaN where it told nothing."""
-        return np.array([told.get(name, np.nan) for told in self._told], dtype=np.float64)
-
-    def _label_counts(self) -> FloatArray:
-        """Return (clients, classes): classes that a client does not list it does not have."""
-        known = {client: told["label_counts"] for client, told in enumerate(self._told) if "label_counts" in told}
-        table = np.zeros((len(self._told), max([2, *map(len, known.values())])))
-        for client, counts in known.items():
-            table[client, : len(counts)] = counts
-        mean = table.sum(axis=0) / len(known) if known else np.ones(table.shape[1])
-        return np.where(np.isin(np.arange(len(table)), list(known))[:, None], table, mean)
+        return {
+            "num_samples": filled(told_metrics.column(self._told, "num_samples")),
+            "noise_power": filled(told_metrics.column(self._told, "noise_power"), otherwise=0.0),
+        }
 
     def _answers(self, opened: _Open, replies: Iterable[Message]) -> list[_Answer]:
         """Return what can be used of the replies, in client order."""
@@ -357,32 +326,14 @@ class SampledStrategy(FedAvg):
 
     def _readable(self, server_round: int, phase: str, replies: Iterable[Message]) -> list[tuple[Message, Told]]:
         """Return the replies that tell what can be true, with what they tell."""
+        wanted = {"budget", "noise_power", *self._sampler.reads, *self._sampler.hears}
         found = []
         for reply in replies:
             try:
-                found.append((reply, self._read(reply)))
+                found.append((reply, told_metrics.read(reply, self.weighted_by_key, self._metric_names, wanted)))
             except Exception as error:  # whatever came, it is no answer
                 self._refuse(server_round, phase, reply.metadata.src_node_id, error)
         return found
-
-    def _read(self, reply: Message) -> Told:
-        if reply.has_error():
-            raise InvalidInput(" ".join(str(reply.error.reason or "its client app failed.").split()))
-        records = reply.content.metric_records
-        if len(records) != 1:
-            raise InvalidInput(f"reply must hold one MetricRecord, got {len(records)}.")
-        (record,) = records.values()
-        size = _validate.number(self.weighted_by_key, record.get(self.weighted_by_key), low=1.0, high=_MOST_RECORDS)
-        if not size.is_integer():
-            raise InvalidInput(f"{self.weighted_by_key} must be a whole number, got {size!r}.")
-        told: dict[str, Any] = {"num_samples": size}
-        wanted = {"budget", "noise_power", *self._sampler.reads, *self._sampler.hears}
-        for field, name in self._metric_names.items():
-            if field in wanted and name in record:
-                told[field] = _checked(field, name, record[name])
-        if isinstance(record.get("partition-id"), int):
-            told["partition-id"] = record["partition-id"]
-        return told
 
     def _refuse(self, server_round: int, phase: str, node: int, error: Exception) -> None:
         reason = (str(error) if isinstance(error, InvalidInput) else reason_of(error))[:500]
@@ -391,14 +342,13 @@ class SampledStrategy(FedAvg):
 
     def _check_told(self) -> None:
         """Raise if clients have been heard, more than one, and none has told what the sampler goes by."""
-        heard = [told for told in self._told if told]
-        for field in sorted({*self._sampler.reads, *self._sampler.hears} & set(METRICS) - _MAY_BE_SILENT):
-            if len(heard) >= min(2, len(self._told)) and not any(field in told for told in heard):
-                raise InvalidInput(
-                    f"sampler {self._sampler.name!r} goes by {field}, and no reply tells "
-                    f"{self._metric_names[field]!r}. Add it to the MetricRecord of the client app's train reply, or "
-                    f"say what it is called there: metric_names={{{field!r}: …}}."
-                )
+        needed = {*self._sampler.reads, *self._sampler.hears} & set(METRICS) - MAY_BE_SILENT
+        if (field := told_metrics.untold(self._told, needed)) is not None:
+            raise InvalidInput(
+                f"sampler {self._sampler.name!r} goes by {field}, and no reply tells {self._metric_names[field]!r}. "
+                "Add it to the MetricRecord of the client app's train reply, or say what it is called there: "
+                f"metric_names={{{field!r}: …}}."
+            )
 
     def _weights(self, opened: _Open, answers: Sequence[_Answer]) -> FloatArray:
         came = np.isin(opened.draw.clients, [answer.client for answer in answers])
@@ -423,11 +373,11 @@ class SampledStrategy(FedAvg):
         if "update_distance" in hears and answers:
             middle = weighted_sum([answer.update for answer in answers], share / share.sum())
             arrays["update_distance"] = [l2_norm(answer.update - middle) for answer in answers]
-        for name in set(_MEASURES) & set(hears):
+        for name in set(MEASURES) & set(hears):
             said = np.array([answer.told.get(name, np.nan) for answer in answers])
             if not np.isnan(said).all():  # the others' median for one that does not tell
                 arrays[name] = np.where(np.isnan(said), np.nanmedian(said), said)
-            elif name not in _MAY_BE_SILENT:
+            elif name not in MAY_BE_SILENT:
                 return
         feedback = sampling.make_feedback(clients, data_weight=share, local_length=self._local_length, **arrays)
         self._memory = sampling.remember(self._sampler, opened.view, opened.draw, feedback)
@@ -472,13 +422,3 @@ def _grown(memory: Memory, fresh: Memory, num_clients: int) -> Memory:
         known = memory.get(name, value)
         grown[name] = np.append(known, value[known.size :]) if value.shape == (num_clients,) else known
     return grown
-
-
-def _checked(field: str, name: str, value: Any) -> Any:
-    """Return what a metric tells of a field, if it can be true."""
-    if field != "label_counts":
-        return _validate.number(name, value, low=-MOST if field == "loss" else 0.0, high=MOST)
-    counts = _validate.vector(name, value, low=0.0, high=_MOST_RECORDS)
-    if not counts.any():
-        raise InvalidInput(f"{name} must count at least one record, got none.")
-    return counts
