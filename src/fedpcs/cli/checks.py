@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedpcs.experiments.doctor import Check
 
 
-@app.command()
+@verb()
 def doctor(
     source: Annotated[
         str | None,
@@ -61,7 +61,7 @@ def _of_run(source: str, overrides: list[str] | None, data_dir: Path | None) -> 
 
 
 # A negative number is a value to refuse with a reason, not an unknown option.
-@app.command(context_settings={"ignore_unknown_options": True})
+@verb(context_settings={"ignore_unknown_options": True})
 def privacy(
     rho: Annotated[float | None, typer.Argument(metavar="RHO", help="A zCDP budget, such as a client's total.")] = None,
     delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
@@ -87,7 +87,7 @@ def privacy(
         privacy_report.print_conversion(found, Console())
 
 
-@app.command()
+@verb()
 def samplers(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="One sampler, or your own as package.module:ClassName.")
@@ -119,7 +119,7 @@ def samplers(
         sampler_report.print_one(one, Console())
 
 
-@app.command()
+@verb()
 def audit(
     mode: Annotated[str, typer.Option(help="client, record, record-training, paper or paper-one-step.")] = "client",
     rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,

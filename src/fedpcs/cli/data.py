@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, PlainCommand, app
 
 data = typer.Typer(
     name="data",
@@ -18,7 +18,7 @@ data = typer.Typer(
 app.add_typer(data)
 
 
-@data.command("list")
+@data.command("list", cls=PlainCommand)
 def data_list(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     """List the data sets: their published size, whether they are here, and their terms.
 
@@ -35,7 +35,7 @@ def data_list(data_dir: DataDirOption = None, as_json: JsonOption = False) -> No
         data_report.print_all(found, Console())
 
 
-@data.command("fetch")
+@data.command("fetch", cls=PlainCommand)
 def data_fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `fedpcs data list`.")],
     data_dir: DataDirOption = None,
@@ -54,7 +54,7 @@ def data_fetch(
     print(json.dumps({"name": name, "folder": str(folder)}) if as_json else folder)
 
 
-@data.command("check")
+@data.command("check", cls=PlainCommand)
 def data_check(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A name from `fedpcs data list`, or package.module:function.")

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from fedpcs.cli.options import JsonOption, app, make_folder
+from fedpcs.cli.options import JsonOption, make_folder, verb
 
 
-@app.command()
+@verb()
 def solve(
     game_file: Annotated[Path | None, typer.Argument(metavar="GAME.toml", help="The game; default if absent.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE.npz", help="Write budgets and rewards here.")] = None,
@@ -71,7 +71,7 @@ def solve(
         raise typer.Exit(3)
 
 
-@app.command()
+@verb()
 def verify(
     equilibrium_path: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Written by `fedpcs solve --out`.")],
     game_file: Annotated[

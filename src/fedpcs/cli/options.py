@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from fedpcs.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import click
 
 app = typer.Typer(
     name="fedpcs",
@@ -17,6 +22,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class PlainCommand(TyperCommand):
+    """A verb whose help is plain text: Typer marks brackets for Rich even where Rich has no part."""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return it with brackets as they are."""
+        return super().get_help(ctx).replace("\\[", "[")
+
+
+verb = partial(app.command, cls=PlainCommand)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 DataDirOption = Annotated[

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.experiments.presets import preset_names
 
 _PRESETS = ", ".join(preset_names())
 
 
-@app.command()
+@verb()
 def run(
     source: Annotated[
         str | None,
@@ -40,7 +40,7 @@ def run(
     from fedpcs.experiments import own_code, run, run_config, run_progress, run_table
 
     chosen = [] if engine is None else [f"engine.kind={engine}"]
-    config = run_config.load_run_config(source, [*(overrides or []), *chosen])
+    config = run_config.load_run_config(source, each_key_once([*(overrides or []), *chosen]))
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     folder = run_table.new_folder(config.name) if out is None else out
     with run_progress.Display(config) as display:
@@ -49,7 +49,7 @@ def run(
     run.raise_if_exhausted(store)
 
 
-@app.command()
+@verb()
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
     force: Annotated[bool, typer.Option("--force", help="Go on though code, data or configuration differ.")] = False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, app, each_key_once
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Profile = Literal["quick", "paper"]
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
 
 
-@app.command()
+@verb()
 def compare(
     source: Annotated[
         str | None,
@@ -73,7 +73,7 @@ def compare(
     compare.raise_if_failed(failures, wanted)
 
 
-@app.command()
+@verb()
 def reproduce(
     name: Annotated[str | None, typer.Argument(metavar="EXHIBIT", help="Which; the list if absent.")] = None,
     dataset: Annotated[
@@ -113,7 +113,7 @@ def reproduce(
     print(json.dumps({"report": str(found)}) if as_json else found)
 
 
-@app.command()
+@verb()
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of runs or sweeps.")],
     with_parquet: ParquetOption = False,

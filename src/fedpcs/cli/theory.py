@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, app, make_folder
+from fedpcs.cli.options import DataDirOption, JsonOption, make_folder, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-@app.command()
+@verb()
 def theory(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The folder of a finished run.")] = None,
     quadratic: Annotated[bool, typer.Option("--quadratic", help="A quadratic with known constants instead.")] = False,
