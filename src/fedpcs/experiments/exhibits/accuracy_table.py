@@ -58,8 +58,8 @@ _NOTES = {
     TUNED: "W of each sampler: of 1, 3 and 10 the least that comes within one standard error of the best on validation "
     "records, one seed, IID, τ = 0.2. All clients are paid, and rational.",
     CALIBRATED: f"{_CALIBRATION} All clients are paid, and rational.",
-    RULED: f"{_CALIBRATION} Each sampler has the aggregation rule that did best with this W on validation records. All "
-    "clients are paid, and rational.",
+    RULED: f"{_CALIBRATION} Each sampler has the aggregation rule that did best under this noise on validation "
+    "records, three seeds. All clients are paid, and rational.",
     SELFISH: f"{_CALIBRATION} FedPCS's clients are paid and rational; all others give the lowest budget.",
     STATIC: "W as in the table of selfish clients. FedPCS's clients are paid and rational; all others keep their first "
     "budget.",

@@ -14,8 +14,9 @@ from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 
 # Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
 _TRIED = (1.0, 3.0, 10.0)
-_TUNING_SEED, _CALIBRATION_SEED = 100, 0
-_VALIDATION_SHARE = 0.1
+TUNING_SEEDS = (100, 101, 102)  # W is tuned on the first alone
+_CALIBRATION_SEED = 0
+VALIDATION_SHARE = 0.1
 _CLOSE_ENOUGH = 0.01
 _MOST_STEPS = 8
 # Where the search for W begins: a selfish client's noise is some thirty times that of a paid one.
@@ -69,7 +70,7 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
 
     def accuracies(bounds: Sequence[float]) -> list[float]:
         changed = behaviour_of(variant, "random")
-        results = run(_cells(setting, "random", bounds, _CALIBRATION_SEED, 0.0, changed))
+        results = run(_cells(setting, "random", bounds, [_CALIBRATION_SEED], 0.0, changed))
         if len(results) < len(bounds):
             raise Unfinished(f"W is calibrated by random sampling with W among {list(bounds)}: not all are done.")
         return [one.result["accuracy"] for one in results]
@@ -112,10 +113,14 @@ def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: 
 
 
 def validation_cells(
-    setting: Setting, sampler: str, bounds: Sequence[float], changed: Mapping[str, str] | None = None
+    setting: Setting,
+    sampler: str,
+    bounds: Sequence[float],
+    seeds: Sequence[int] = TUNING_SEEDS[:1],
+    changed: Mapping[str, str] | None = None,
 ) -> list[Cell]:
-    """Return trainings by which something is tuned: one for each bound, scored on validation records."""
-    return _cells(setting, sampler, bounds, _TUNING_SEED, _VALIDATION_SHARE, changed)
+    """Return trainings by which something is tuned: one for each bound and seed, scored on validation records."""
+    return _cells(setting, sampler, bounds, seeds, VALIDATION_SHARE, changed)
 
 
 def _thirds(low: float, high: float) -> list[float]:
@@ -126,7 +131,7 @@ def _cells(
     setting: Setting,
     sampler: str,
     bounds: Sequence[float],
-    seed: int,
+    seeds: Sequence[int],
     validation_share: float,
     changed: Mapping[str, str] | None = None,
 ) -> list[Cell]:
@@ -142,7 +147,7 @@ def _cells(
             "name": "clip-norm",
             "base": setting.base,
             "samplers": [sampler],
-            "seeds": [seed],
+            "seeds": list(seeds),
             "set": changes,
             "grid": {"privacy.clip_norm": list(bounds)},
         }
