@@ -92,7 +92,15 @@ def test_parquet_takes_whole_numbers_beside_others(tmp_path: Path) -> None:
 
 
 @needs_pyarrow
-@pytest.mark.parametrize("values", [(1, "a"), (True, 1.5), (1, 2**80)])
+def test_a_parquet_column_of_words_and_numbers_is_one_of_words(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    export_parquet(page({"reward": "commitment"}, {"reward": 5}, {"reward": None}), tmp_path / "out.parquet")
+    assert parquet.read_table(tmp_path / "out.parquet")["reward"].to_pylist() == ["commitment", "5", None]
+
+
+@needs_pyarrow
+@pytest.mark.parametrize("values", [(True, 1.5), (1, 2**80)])
 def test_parquet_names_the_column_that_cannot_be_typed(tmp_path: Path, values: tuple[Any, Any]) -> None:
     with pytest.raises(InvalidInput, match="column 'mixed' cannot be typed"):
         export_parquet(page(*({"mixed": value} for value in values)), tmp_path / "out.parquet")

@@ -318,6 +318,9 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         charged = every[every > 0.0]
         assert charged.size == known["num_clients"]
         assert (charged.min(), charged.max()) == (known["epsilon"]["minimum"], known["epsilon"]["maximum"])
+    renamed = make_cells(make_sweep_config({**private, "name": "another"}))
+    shared = spent_by_client(store, [store.read(cell) for cell in renamed])
+    assert {key: values.tolist() for key, values in shared.items()} == {key: v.tolist() for key, v in spent.items()}
     topics = [one.topic for one in comparison_page("tiny", done, spent=spent).drawings]
     assert [topic for topic in topics if topic.startswith("privacy spent by each client")]
     nothing = {key: 0.0 * values for key, values in spent.items()}

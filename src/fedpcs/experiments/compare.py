@@ -191,6 +191,7 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     failures = {cell.key: reason for cell in missing if (reason := kept.store.failure_of(cell))} | damaged
     spent = spent_by_client(kept.store, done)
     page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command, spent=spent)
+    written = write_page(page, folder)  # before the tables: whatever keeps one from being written, the page is there
     table, typed = folder / "cells.csv", folder / "cells.parquet"
     wants_typed = with_parquet or (typed.exists() and can_write_parquet())
     if page.records:
@@ -200,7 +201,7 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     for path, is_new in ((table, True), (typed, wants_typed)):
         if not (page.records and is_new):
             path.unlink(missing_ok=True)
-    return WrittenSweep(write_page(page, folder), page.records, tuple(kept.cells), damaged)
+    return WrittenSweep(written, page.records, tuple(kept.cells), damaged)
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,11 @@ def export_csv(page: Page, path: Path) -> None:
 def export_parquet(page: Page, path: Path) -> None:
     """Write a page's records as Parquet: the columns of `export_csv`, with types, null where a record has nothing.
 
+    A column of words and numbers is one of words, as CSV has them.
+
     Raises:
         InvalidInput: pyarrow is not installed, there are no records, one holds something other than a word or a
-            number, or a column holds both.
+            number, or a column a number that no type of Parquet's holds.
         FedpcsError: The file cannot be written.
     """
     check_parquet()
@@ -55,8 +57,8 @@ def export_parquet(page: Page, path: Path) -> None:
             arrays.append(pyarrow.array(_of_one_type([row[name] for row in rows])))
         except (pyarrow.ArrowException, OverflowError) as error:
             raise InvalidInput(
-                f"records of {page.name!r}: column {name!r} cannot be typed: {error}. A Parquet column holds words or "
-                "numbers, not both: mend the record, or write CSV."
+                f"records of {page.name!r}: column {name!r} cannot be typed: {error}. Give smaller numbers, or read "
+                "the CSV: it has the same records."
             ) from None
     stream = io.BytesIO()
     parquet.write_table(pyarrow.table(arrays, names=columns), stream)
@@ -111,7 +113,9 @@ def _written(cell: Cell) -> str:
 
 
 def _of_one_type(cells: list[Cell]) -> list[Cell]:
-    """Return whole numbers as floats where a column has both."""
+    """Return whole numbers as floats where a column has both, and numbers as words where it has words."""
+    if len({isinstance(cell, str) for cell in cells if cell is not None}) > 1:
+        return [None if cell is None else _written(cell) for cell in cells]
     has_floats = any(isinstance(cell, float) for cell in cells)
     is_whole = [isinstance(cell, int) and not isinstance(cell, bool) for cell in cells]
     return [float(cell or 0) if has_floats and whole else cell for cell, whole in zip(cells, is_whole, strict=True)]

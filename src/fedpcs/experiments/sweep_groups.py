@@ -101,20 +101,25 @@ def group(done: Sequence[Done]) -> list[Group]:
     return [_group(cells) for cells in groups.values()]
 
 
-def against(one: Series, other: Series, num_comparisons: int = 1) -> PairedDifference:
+def against(
+    one: Series, other: Series, num_comparisons: int = 1, of: Sequence[str] = ("accuracy",)
+) -> PairedDifference:
     """Return accuracy of one minus that of another, over the seeds both have, with its 95 % interval.
 
     Args:
         one: A sampler's cells.
         other: Another's, at the same place.
         num_comparisons: So many intervals hold together with 95 % confidence, each being widened (Bonferroni).
+        of: Another number of the results instead, named as for `Series.mean`.
 
     Raises:
         InvalidInput: They have no seed in common.
     """
     common = [seed for seed in one.seeds if seed in other.seeds]
-    mine, theirs = ([float(series.accuracy[series.seeds.index(seed)]) for seed in common] for series in (one, other))
-    resolution = 1.0 / one.done[0].result["num_test"]
+    mine, theirs = (
+        [_at(series.done[series.seeds.index(seed)].result, of) for seed in common] for series in (one, other)
+    )
+    resolution = 1.0 / one.done[0].result["num_test"] if tuple(of) == ("accuracy",) else 0.0
     return paired_difference(mine, theirs, 1.0 - _DOUBT / num_comparisons, resolution=resolution)
 
 

@@ -15,6 +15,7 @@ from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.page import Drawing, Page, Table
 from fedpcs.experiments.paired import PairedDifference
 from fedpcs.experiments.run_report_promise import promise
+from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_figures import curves_figure
@@ -116,23 +117,22 @@ def headline(groups: Sequence[Group]) -> str:
     """Say in a sentence who came first, and whether the seeds can tell."""
     if not groups:
         return "No cell is done yet."
-    clear = [(one, best_of(one)) for one in groups]
-    won = [(one, best) for one, best in clear if best is not None]
-    if all(len(one.series) == 1 for one in groups):
+    contested = [one for one in groups if len(one.series) > 1]
+    winners = [best.sampler for one in contested if (best := best_of(one)) is not None]
+    if not contested:
         top = max(groups, key=lambda one: float(one.series[0].accuracy.mean()))
         where = f" with {top.words}" if top.words else ""
         return f"Highest: {points(float(top.series[0].accuracy.mean()))}, {top.series[0].sampler}{where}."
-    if len(groups) == 1:
-        best = max(groups[0].series, key=lambda series: float(series.accuracy.mean()))
+    if len(contested) == 1:
+        best = max(contested[0].series, key=lambda series: float(series.accuracy.mean()))
         words = f"{best.sampler} comes to {points(float(best.accuracy.mean()))}"
-        rest = "above every other sampler" if won else "the seeds do not set it apart from every other sampler"
+        rest = "above every other sampler" if winners else "the seeds do not set it apart from every other sampler"
         return f"{words}: {rest}."
-    firsts = sum(best.sampler == REFERENCE for _, best in won)
-    ties = len(groups) - len(won)
-    return (
-        f"{REFERENCE} is clearly first in {firsts} of {len(groups)} settings, another sampler in {len(won) - firsts}; "
-        f"in {ties} the seeds do not set one apart."
-    )
+    firsts, settings = winners.count(REFERENCE), f"{len(contested)} settings"
+    told = f"One sampler is clearly first in {len(winners)} of {settings}"
+    if any(one.of(REFERENCE) for one in contested):
+        told = f"{REFERENCE} is clearly first in {firsts} of {settings}, another sampler in {len(winners) - firsts}"
+    return f"{told}; in {len(contested) - len(winners)} the seeds do not set one apart."
 
 
 def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
@@ -286,6 +286,9 @@ def mixed(done: Sequence[Done]) -> tuple[str, ...]:
         names = [one.cell.config.data.name for one in done]
         if not is_alike(kinds) and (key != "data" or is_alike(names)):
             found.append(f"Cells were run by different {words}; rerun the older ones to compare like with like.")
+    versions = {one.manifest.get("code") for one in done}
+    if len(versions) == 1 and code_digest() not in versions:
+        found.append("All cells were run by another version of fedpcs's code than this page was written by.")
     if any(one.manifest.get("forced") for one in done):
         found.append("Some cells were resumed by force under other code or data.")
     return tuple(found)

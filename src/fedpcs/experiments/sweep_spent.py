@@ -43,7 +43,9 @@ def _spent(store: CellStore, one: Done) -> FloatArray:
     config = one.cell.config
     law: Method = "tight" if config.privacy.noise == "exact" else "exact"
     with PrivacyLedger.open(store.arm_of(one.cell).ledger) as ledger:
-        totals = ledger.totals(f"{config.name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
+        # Under the name of the sweep that ran it: another that shares the cell may be called otherwise.
+        name = one.manifest["config"]["name"]
+        totals = ledger.totals(f"{name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
     epsilon = np.zeros(config.data.num_clients)
     for client, nanos in totals.items():
         epsilon[int(client)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
 
 
@@ -39,5 +40,5 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "game": {"exploitability": 1e-5, "standing": "converged", "behaviour": "rational"},
         "disclosure": "reads label counts" if cell.sampler == "fed-cbs" else "",
     } | more
-    manifest = {"data": {"checksum": "c" * 64}, "code": "d" * 64, "torch": "2.6", "fedpcs": "0", "numpy": "2"}
+    manifest = {"data": {"checksum": "c" * 64}, "code": code_digest(), "torch": "2.6", "fedpcs": "0", "numpy": "2"}
     return Done(cell, result, lines, manifest, 12.5)

@@ -85,7 +85,10 @@ def test_the_verdict_on_usage_flips_with_the_usage(outcomes: list[privacy_usage.
     assert used(0.95, 0.85, 0.99) == "in part"
     assert used(0.85, 0.95, 0.95) == "differs"
     lone = PairedDifference(0.1, -np.inf, np.inf, 1)
-    assert privacy_usage.verdict_on_usage(lone, lone) == "cannot say"
+    assert privacy_usage.verdict_on_usage(lone, lone, 0.0) == "cannot say"
+    unsure, sure = PairedDifference(0.01, -0.24, 0.26, 3), PairedDifference(0.1, 0.05, 0.15, 3)
+    assert privacy_usage.verdict_on_usage(unsure, unsure, 0.0) == "cannot say"
+    assert privacy_usage.verdict_on_usage(sure, sure, 0.1) == "in part"  # the claim is of every round
 
 
 def test_the_verdict_on_the_ratio_flips_with_the_cohorts(outcomes: list[privacy_usage.Outcome]) -> None:

@@ -148,9 +148,14 @@ def test_lemma_games_that_do_not_certify_are_counted(page: Page) -> None:
 
 
 def test_incentives_explain_the_saving_only_as_far_as_the_draw_does_not() -> None:
-    assert server_cost_findings.verdict_on_draw([0.95, 1.1]) == "differs"
-    assert server_cost_findings.verdict_on_draw([0.95, 0.6]) == "in part"
-    assert server_cost_findings.verdict_on_draw([0.2, 0.4]) == "agrees"
+    def verdict(*shares: float, spread: float = 0.001) -> str:
+        return server_cost_findings.verdict_on_draw([share + spread * np.array([-1.0, 0.0, 1.0]) for share in shares])
+
+    assert verdict(0.95, 1.1) == "differs"
+    assert verdict(0.95, 0.6) == "in part"
+    assert verdict(0.2, 0.4) == "agrees"
+    assert verdict(0.95, 1.1, spread=0.1) == "in part"  # surely more than half, and not surely nearly all
+    assert verdict(0.2, 0.4, spread=0.2) == "cannot say"
     assert server_cost_findings.verdict_on_draw([]) == "cannot say"
 
 

@@ -63,10 +63,12 @@ def test_the_page_shows_shares_and_prices_that_are_each_other_s_inverse(outcomes
 
 
 def test_closeness_needs_the_sum_and_every_round() -> None:
-    assert welfare.verdict_on_closeness([0.95, 0.97], 0.0) == "agrees"
-    assert welfare.verdict_on_closeness([0.95, 0.97], 0.2) == "in part"
-    assert welfare.verdict_on_closeness([0.7], 0.0) == "in part"
-    assert welfare.verdict_on_closeness([0.2], 0.0) == "differs"
+    assert welfare.verdict_on_closeness([0.95, 0.96, 0.97], 0.0) == "agrees"
+    assert welfare.verdict_on_closeness([0.95, 0.96, 0.97], 0.2) == "in part"
+    assert welfare.verdict_on_closeness([0.69, 0.7, 0.71], 0.0) == "in part"
+    assert welfare.verdict_on_closeness([0.4, 0.48, 0.57], 0.0) == "differs"
+    assert welfare.verdict_on_closeness([0.8, 0.9, 1.0], 0.0) == "cannot say"
+    assert welfare.verdict_on_closeness([0.95], 0.0) == "cannot say"
 
 
 def test_a_gap_is_judged_against_rational_clients() -> None:

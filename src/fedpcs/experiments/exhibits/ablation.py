@@ -14,10 +14,10 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, changes_of, setting_of, shrunk
-from fedpcs.experiments.exhibits.accuracy_table import verdict_on_level
-from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.experiments.exhibits.clip_bounds import calibrated_bound
+from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_figures import bars_figure
@@ -77,8 +77,7 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W where noise is felt, run every step, and return the page."""
     setting = setting_of(dataset, profile)
-    target = target_of(dataset, tune_bounds(setting, run, ("random",))["random"])
-    bound = calibrate_bound(setting, CALIBRATED, target, run)
+    bound = calibrated_bound(dataset, setting, CALIBRATED, run)
     return page_of(dataset, profile, run(cells_of(setting, bound)))
 
 
@@ -135,8 +134,7 @@ def _finding(bar: Bar) -> Finding:
 
 
 def _judged(claim: str, bar: Bar) -> Finding:
-    verdict: Verdict = "agrees" if bar.low > 0.0 else "differs" if bar.high < 0.0 else "cannot say"
-    return Finding(claim, f"{bar_words(bar)} points.", verdict)
+    return Finding(claim, f"{bar_words(bar)} points.", verdicts.on_sign(bar))
 
 
 def _draw_alone(found: Mapping[str, Series]) -> list[Finding]:
@@ -182,8 +180,8 @@ def _best_rule(dataset: str, rules: Mapping[str, Series]) -> list[Finding]:
     return [
         Finding(
             f"FedPCS comes to {printed.mean} %.",
-            f"The best rule of aggregation is {best}: {spread_words(*summary(rules[best]))}.",
-            verdict_on_level(rules[best], printed.mean / 100.0),
+            f"Of {len(rules)} rules of aggregation {best} comes highest: {spread_words(*summary(rules[best]))}.",
+            verdicts.on_level(rules[best].accuracy, printed.mean / 100.0),
         )
     ]
 

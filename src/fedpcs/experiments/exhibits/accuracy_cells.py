@@ -105,6 +105,7 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     told = f"{most} rounds where W is tuned and {fewer} elsewhere" if len(lengths) > 1 else f"{lengths.pop()} rounds"
     sentences = [
         f"{told}, instead of {paper.rounds}: accuracies are those of an unfinished training.",
+        "The game is as long as the training: budgets, rewards and ε are those of so few rounds.",
         f"W was sought in trainings of {fewer} rounds.",
         f"Each client passes over its records once, in batches of {smaller}, not {passes} times in batches of {size}: "
         f"{-(-records // smaller)} steps for {passes * -(-records // size)}.",

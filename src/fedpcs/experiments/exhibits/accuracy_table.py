@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import (
     CALIBRATED,
     RULED,
@@ -22,9 +21,8 @@ from fedpcs.experiments.exhibits.accuracy_cells import (
     table_cells,
 )
 from fedpcs.experiments.exhibits.clip_bounds import calibrate_bound, target_of, tune_bounds
-from fedpcs.experiments.exhibits.page import Finding, Page, Table, Verdict
+from fedpcs.experiments.exhibits.page import Finding, Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
-from fedpcs.experiments.paired import PairedDifference, paired_difference
 from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, summary
 from fedpcs.experiments.sweep_page import (
     REFERENCE,
@@ -50,9 +48,9 @@ _MEANINGS = {
     "noise": "norm of the noise on the median client's update, last round, mean over seeds; updates are at most W long",
 }
 _CALIBRATION = (
-    "W is the same for all. It was sought on random sampling alone, seed 0, IID, for the accuracy the paper prints for "
-    "it; or, where so short a training stays below that, for the same share of its tuned accuracy as random has of "
-    "FedPCS in the paper. The nearest found is taken."
+    "W is the same for all. It was sought on random sampling alone, seed 0, IID, by test records, for the accuracy the "
+    "paper prints for it; or, where so short a training stays below that, for the same share of its tuned accuracy as "
+    "random has of FedPCS in the paper. The nearest found is taken."
 )
 _NOTES = {
     TUNED: "W of each sampler: of 1, 3 and 10 the least that comes within one standard error of the best on validation "
@@ -129,6 +127,8 @@ def findings_of(dataset: str, found: Group) -> list[Finding]:
     if ours is None or best is None or printed is None or not has_common_seed(ours, best):
         return []
     lead = against(ours, best)
+    rivals = [one for one in found.series if one is not ours and has_common_seed(ours, one)]
+    leads = [against(ours, one, len(rivals)) for one in rivals]
     theirs = {name: printed_accuracy(dataset, ratio, split, name) for name in SAMPLERS if name != REFERENCE}
     second = max(value.mean for value in theirs.values() if value is not None)
     claimed = printed.mean - second
@@ -137,13 +137,14 @@ def findings_of(dataset: str, found: Group) -> list[Finding]:
         Finding(
             f"{place}: FedPCS comes to {printed.mean} %.",
             f"{found.variant}: {spread_words(*summary(ours))}.",
-            verdict_on_level(ours, printed.mean / 100.0),
+            verdicts.on_level(ours.accuracy, printed.mean / 100.0),
         ),
         Finding(
             f"{place}: FedPCS is {claimed:.1f} points above the best baseline.",
             f"{found.variant}: {difference_words(lead)} points from {best.sampler}, the best baseline "
-            f"({points(float(best.accuracy.mean()))}).",
-            _verdict(lead, claimed / 100.0),
+            f"({points(float(best.accuracy.mean()))}); surely ahead of {sum(one.is_above for one in leads)} of "
+            f"{len(leads)} baselines.",
+            verdicts.on_lead(leads, lead, claimed / 100.0),
         ),
     ]
 
@@ -151,21 +152,6 @@ def findings_of(dataset: str, found: Group) -> list[Finding]:
 def _best_baseline(found: Group) -> Series | None:
     rivals = [series for series in found.series if series.sampler != REFERENCE]
     return max(rivals, key=lambda series: float(series.accuracy.mean())) if rivals else None
-
-
-def verdict_on_level(series: Series, claimed: float) -> Verdict:
-    """Return whether an accuracy is reached: on average, or at least not so that seeds would rule it out."""
-    if float(series.accuracy.mean()) >= claimed:
-        return "agrees"
-    short = paired_difference(series.accuracy, np.full(series.accuracy.size, claimed))
-    return "differs" if short.is_below else "cannot say"
-
-
-def _verdict(lead: PairedDifference, claimed: float) -> Verdict:
-    """Return what seeds say of a lead: whether there is one, and whether so large a one as claimed is left open."""
-    if lead.is_above:
-        return "agrees" if lead.mean >= claimed else "in part"
-    return "differs" if lead.high < claimed else "cannot say"
 
 
 def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:

@@ -19,6 +19,7 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
+from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.correlation_figures import correlation_figure, divergence_figure
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
@@ -140,7 +141,7 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
             "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
             f"The mean correlation of two clients is {_written(aware)}, and {style.percent(float(opposed))} of pairs "
             "move against each other: budgets close in on the mean from above and from below.",
-            verdict_on_level(mean_and_std(aware)[0]),
+            verdicts.on_grade(aware, _HIGH, _SOME),
         ),
         Finding(
             "Under the baselines a client correlates with itself and less with others than under FedPCS.",
@@ -161,11 +162,6 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
             "cannot say",
         ),
     )
-
-
-def verdict_on_level(mean: float) -> Verdict:
-    """Return whether a mean correlation is high (0.7 and more), middling, or neither."""
-    return "agrees" if mean >= _HIGH else "in part" if mean >= _SOME else "differs"
 
 
 def verdict_on_gap(gap: PairedDifference) -> Verdict:

@@ -80,16 +80,22 @@ def _leads(ours: Series, other: Series, quantity: str, num_rivals: int) -> dict[
         return {}
     mine, theirs = (_by_round(series, seeds, quantity) for series in (ours, other))
     confidence = 1.0 - _DOUBT / num_rivals
-    return {now: _lead(sign * mine[now], sign * theirs[now], confidence) for now in mine if now in theirs}
+    resolution = 1.0 / ours.done[0].result["num_test"] if quantity == "accuracy" else 0.0
+    return {now: _lead(sign * mine[now], sign * theirs[now], confidence, resolution) for now in mine if now in theirs}
 
 
-def _lead(mine: FloatArray, theirs: FloatArray, confidence: float) -> PairedDifference:
-    """Return a paired difference; a model that ran away, whose loss is no number, is behind one that did not."""
-    lost, won = (not np.isfinite(one).all() for one in (mine, theirs))
-    if lost or won:
-        side = float(won) - float(lost)
-        return PairedDifference(side, side, side, mine.size)
-    return paired_difference(mine, theirs, confidence)
+def _lead(mine: FloatArray, theirs: FloatArray, confidence: float, resolution: float) -> PairedDifference:
+    """Return a paired difference; a model that ran away, whose loss is no number, is behind one that did not.
+
+    Where some did, only seeds that are all on one side say anything.
+    """
+    if np.isfinite(mine).all() and np.isfinite(theirs).all():
+        return paired_difference(mine, theirs, confidence, resolution=resolution)
+    low = -np.finfo(np.float64).max
+    sides = np.sign(np.where(np.isfinite(mine), mine, low) - np.where(np.isfinite(theirs), theirs, low))
+    if mine.size > 1 and np.ptp(sides) == 0.0:
+        return PairedDifference(float(sides[0]), float(sides[0]), float(sides[0]), mine.size)
+    return PairedDifference(float(sides.mean()), -np.inf, np.inf, mine.size)
 
 
 def growth(groups: Sequence[Group]) -> Finding:

@@ -19,9 +19,10 @@ from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.experiments.exhibits import verdicts
+from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.exhibits.solved_games import Profile
-from fedpcs.experiments.paired import PairedDifference, paired_difference
+from fedpcs.experiments.paired import paired_difference
 from fedpcs.experiments.partition_figure import partition_figure
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.datasets import Dataset
@@ -144,23 +145,16 @@ def _findings(counts: Counts, skews: Mapping[str, Sequence[float]]) -> tuple[Fin
             f"Largest less smallest cell, in units of the mean cell: {shared.spread(cells[alike])} "
             f"under IID, {shared.spread(cells[mixed])} under {mixed}; difference "
             f"{shared.difference(wider)}.",
-            verdict_on_difference(wider),
+            verdicts.on_sign(wider),
         ),
         Finding(
             "The Dirichlet split is the more heterogeneous one.",
             f"A client's label mix lies {shared.spread(skews[alike], shared.percent)} from the whole's under IID and "
             f"{shared.spread(skews[mixed], shared.percent)} under {mixed}; difference "
             f"{shared.points(farther)}.",
-            verdict_on_difference(farther),
+            verdicts.on_sign(farther),
         ),
     )
-
-
-def verdict_on_difference(difference: PairedDifference) -> Verdict:
-    """Return whether the second split lies clearly above the first."""
-    if difference.is_above:
-        return "agrees"
-    return "differs" if difference.is_below else "cannot say"
 
 
 def _table(counts: Counts, skews: Mapping[str, Sequence[float]]) -> Table:

@@ -203,7 +203,10 @@ def _headline(told: Mapping[Scenario, Sequence[Outcome]]) -> str:
 def _findings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Finding, ...]:
     same = paired_difference(_mean_usage(mine, FEDPCS), _mean_usage(mine, SAME))
     own = paired_difference(_mean_usage(mine, FEDPCS), _mean_usage(mine, OWN))
-    higher = np.mean([one.usage[FEDPCS] > one.usage[SAME] for one in mine])  # equal where everyone is drawn
+    higher, lower = (
+        float(np.mean([compare(one.usage[FEDPCS], one.usage[SAME]) for one in mine]))
+        for compare in (np.greater, np.less)  # equal where everyone is drawn
+    )
     first, last = ([float(one.ratio[t]) for one in mine] for t in (0, -1))
     falls = [falling_share(one.ratio) for one in mine]
     words = f"{scenario.name} caps, {style.amount(scenario.first)} to {style.amount(scenario.last)}"
@@ -211,17 +214,17 @@ def _findings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Finding, ...
         Finding(
             f"As the cap falls the server lowers the sampling ratio τ(t), as Theorem 7 says ({words}).",
             f"τ(t) goes from {shared.spread(first, _two)} to {shared.spread(last, _two)}; it stays or falls in "
-            f"{shared.percent(mean_and_std(falls)[0])} of steps (agreeing means {shared.percent(_GRADUAL)} in every "
-            "population). Cohorts are those of least cost, found numerically: "
+            f"{shared.percent(min(falls))} of steps or more, by population (agreeing means "
+            f"{shared.percent(_GRADUAL)}). Cohorts are those of least cost, found numerically: "
             "Theorem 7's closed form is no optimum of its own problem at any reward above zero.",
             verdict_on_ratio([one.ratio for one in mine]),
         ),
         Finding(
             f"FedPCS uses more of the cap than random sampling, in every round ({words}).",
             f"FedPCS less random: with the same clients and cohort sizes {shared.points(same)} "
-            f"(higher in {shared.percent(float(higher))} of rounds); with cohorts planned for random sampling's own "
-            f"clients {shared.points(own)}.",
-            verdict_on_usage(same, own),
+            f"(higher in {shared.percent(higher)} of rounds, lower in {shared.percent(lower)}); with cohorts "
+            f"planned for random sampling's own clients {shared.points(own)}.",
+            verdict_on_usage(same, own, lower),
         ),
     )
 
@@ -238,13 +241,13 @@ def verdict_on_ratio(ratios: Sequence[FloatArray]) -> Verdict:
     return "agrees" if min(falling_share(ratio) for ratio in ratios) >= _GRADUAL else "in part"
 
 
-def verdict_on_usage(same: PairedDifference, own: PairedDifference) -> Verdict:
-    """Return whether FedPCS uses more in both comparisons, in one, or in neither."""
+def verdict_on_usage(same: PairedDifference, own: PairedDifference, lower: float) -> Verdict:
+    """Return whether FedPCS uses more in both comparisons, and less in no round; or in one; or surely in neither."""
     if same.is_above and own.is_above:
-        return "agrees"
+        return "agrees" if lower == 0.0 else "in part"
     if same.is_above or own.is_above:
         return "in part"
-    return "cannot say" if same.num_pairs < 2 else "differs"
+    return "differs" if same.is_below or own.is_below else "cannot say"
 
 
 def _two(value: float) -> str:

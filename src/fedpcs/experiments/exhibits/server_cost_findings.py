@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedpcs._validate import FloatArray
 from fedpcs.experiments.exhibits import solved_games as shared
+from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.page import Finding, Verdict
 from fedpcs.experiments.paired import PairedDifference, paired_difference
 
@@ -79,10 +81,12 @@ def _growth_finding(costs: Costs) -> Finding:
 
 def _draw_finding(costs: Costs) -> tuple[Finding, ...]:
     """Part the saving into what the draw does and what clients' budgets do, under the same rewards."""
-    drawn = {ratio: 1.0 - np.divide(costs[DRAW][ratio], costs[BLIND][ratio]) for ratio in RATIOS}
-    whole = {ratio: gap.mean for ratio, gap in gaps(costs, BLIND).items()}
+    drawn, whole = (
+        {ratio: 1.0 - np.divide(costs[arm][ratio], costs[BLIND][ratio]) for ratio in RATIOS} for arm in (DRAW, FEDPCS)
+    )
+    shares = [drawn[ratio] / whole[ratio] for ratio in RATIOS if (whole[ratio] > 0.0).all()]
     told = "; ".join(
-        f"τ = {ratio:g}: {shared.percent(float(drawn[ratio].mean()))} of {shared.percent(whole[ratio])}"
+        f"τ = {ratio:g}: {shared.percent(float(drawn[ratio].mean()))} of {shared.percent(float(whole[ratio].mean()))}"
         for ratio in RATIOS
     )
     return (
@@ -91,18 +95,24 @@ def _draw_finding(costs: Costs) -> tuple[Finding, ...]:
             f"Drawing the budget-blind game's own clients by their budgets saves, of the whole saving under the same "
             f"rewards: {told}. The cost counts 1/ρ of drawn clients, and that falls whenever larger budgets are drawn "
             "more often, whatever clients do; it leaves out what unbiased weights would add to the noise.",
-            verdict_on_draw([float(drawn[ratio].mean()) / whole[ratio] for ratio in RATIOS if whole[ratio] > 0.0]),
+            verdict_on_draw(shares),
         ),
     )
 
 
-def verdict_on_draw(shares: Sequence[float]) -> Verdict:
-    """Return whether incentives explain the saving: the draw's share is under a half everywhere, or nine tenths."""
+def verdict_on_draw(shares: Sequence[FloatArray]) -> Verdict:
+    """Return whether incentives explain the saving: surely, if the draw's share is under a half at every ratio.
+
+    Surely not, if it is nine tenths at every ratio; in part, if it is more than half. Shares are by population.
+    """
     if not shares:
         return "cannot say"
-    if min(shares) >= _NEARLY_ALL:
+    halves, nearly_all = ([verdicts.on_level(share, level) for share in shares] for level in (_HALF, _NEARLY_ALL))
+    if set(nearly_all) == {"agrees"}:
         return "differs"
-    return "agrees" if max(shares) <= _HALF else "in part"
+    if set(halves) == {"differs"}:
+        return "agrees"
+    return "in part" if "agrees" in halves else "cannot say"
 
 
 def verdict_on_growth(absolute: PairedDifference, relative: PairedDifference) -> Verdict:

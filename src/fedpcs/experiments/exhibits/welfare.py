@@ -16,6 +16,7 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
+from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
 from fedpcs.experiments.exhibits.welfare_figures import round_figure
@@ -156,17 +157,13 @@ def _findings(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
 
 def verdict_on_closeness(shares: Sequence[float], losing_rounds: float) -> Verdict:
     """Return whether welfare is close to the optimum (90 % and more), and in every round rather than in sum."""
-    mean = mean_and_std(shares)[0]
-    if mean >= _CLOSE:
-        return "agrees" if losing_rounds == 0.0 else "in part"
-    return "in part" if mean >= _HALF else "differs"
+    verdict = verdicts.on_grade(shares, _CLOSE, _HALF)
+    return "in part" if verdict == "agrees" and losing_rounds > 0.0 else verdict
 
 
 def verdict_on_gap(rational: PairedDifference) -> Verdict:
     """Return whether FedPCS leads rational clients of random sampling, and by a tenth of the optimum."""
-    if rational.is_above:
-        return "agrees" if rational.mean >= _WIDE else "in part"
-    return "differs" if rational.high < _WIDE else "cannot say"
+    return verdicts.on_lead([rational], rational, _WIDE)
 
 
 def _random_bound(outcomes: Sequence[Outcome]) -> Finding:
