@@ -171,8 +171,10 @@ def _cost_of(main: tuple[Group, Series] | None) -> list[Finding]:
     return [
         Finding(
             "Drawing by budget makes more of what clients spend than drawing at random.",
-            f"Rule {MAIN_RULE}: {difference_words(lead)} points from random, at a median ε of {ours:.2f} against "
-            f"{theirs:.2f}, {extra.mean:+.2f} ({extra.low:+.2f} to {extra.high:+.2f}).".replace("-", "−"),
+            f"Rule {MAIN_RULE}: {difference_words(lead)} points from random, at a median ε of {rounded_up(ours)} "
+            f"against {rounded_up(theirs)}, {extra.mean:+.2f} ({extra.low:+.2f} to {extra.high:+.2f}).".replace(
+                "-", "−"
+            ),
             verdicts.on_bargain(lead, extra),
         )
     ]
