@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "docs" / "fidelity"
 TEXT = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
-QUICK = ("stage_derivative", "reward_condition", "update_sensitivity")
+QUICK = ("stage_derivative", "reward_condition")
 SLOW = (
     "accuracy_term",
     "agreement",
@@ -24,6 +24,7 @@ SLOW = (
     "price_of_anarchy",
     "response_table",
     "selection_table",
+    "update_sensitivity",
     "stationary_point",
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")

@@ -68,10 +68,13 @@ def words(figure: Figure) -> str:
     return " ".join([title, note, *inside]).replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ")
 
 
-RARER = [pytest.param(name, marks=pytest.mark.slow) for name in ("two rounds", "one client", "histogram", "no reward")]
+RARER = [
+    pytest.param(name, marks=pytest.mark.slow)
+    for name in ("two rounds", "one client", "histogram", "no reward", "not converged")
+]
 
 
-@pytest.mark.parametrize("name", ["usual", "not converged", *RARER])
+@pytest.mark.parametrize("name", ["usual", *RARER])
 def test_every_promised_file_is_a_picture_whatever_the_game(name: str, tmp_path: Path) -> None:
     drawn = game_figures.draw_all(solved_game(name), None, tmp_path)
     assert drawn == [tmp_path / file for file in NAMES]

@@ -469,9 +469,9 @@ def harm(store, cell, name, damage):
     ("name", "damage", "words"),
     [
         ("manifest.json", halved, "cannot be read"),
-        ("manifest.json", lambda text: "{}", "must be given"),
-        ("arms/*/result.json", halved, "cannot be read"),
-        ("arms/*/result.json", without("num_test"), "num_test must be given"),
+        pytest.param("manifest.json", lambda text: "{}", "must be given", marks=pytest.mark.slow),
+        pytest.param("arms/*/result.json", halved, "cannot be read", marks=pytest.mark.slow),
+        pytest.param("arms/*/result.json", without("num_test"), "num_test must be given", marks=pytest.mark.slow),
         ("rounds.jsonl", halved, "rounds in its log"),
     ],
 )

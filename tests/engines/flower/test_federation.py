@@ -369,7 +369,7 @@ class Liar(Wire):
     [
         pytest.param(lambda honest: np.full(3, 1), marks=pytest.mark.slow),
         pytest.param(lambda honest: np.full(3, 10**12), marks=pytest.mark.slow),
-        lambda honest: np.full(3, 2**62 - 1),
+        pytest.param(lambda honest: np.full(3, 2**62 - 1), marks=pytest.mark.slow),
         lambda honest: np.array([honest[0], honest[1], 119_000_000]),
         pytest.param(lambda honest: np.array([honest[0], 100_000, honest[2]]), marks=pytest.mark.slow),
     ],
