@@ -495,6 +495,26 @@ def test_report_says_what_to_give_where_exhibits_are(tmp_path, monkeypatch, caps
     assert "`fedpcs reproduce EXHIBIT`" in err
 
 
+def test_a_sweep_is_not_put_on_top_of_a_run(tmp_path, monkeypatch, capsys):
+    (tmp_path / "config.toml").write_text("")
+    code, out, err = said_by(("compare", "--out", tmp_path), monkeypatch, capsys)
+    assert (code, out) == (2, "")
+    assert "a run is kept there" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["config.toml"]
+
+
+def test_reports_written_before_one_that_is_refused_are_named(tmp_path, monkeypatch, capsys):
+    from fedpcs.experiments import compare
+
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / "sweep.json").write_text("{}")
+    page = tmp_path / "sweep" / "report.html"
+    monkeypatch.setattr(compare, "write_sweep", lambda *_, **__: compare.WrittenSweep(page, (), (), {}))
+    code, out, err = said_by(("report", tmp_path / "sweep", tmp_path / "absent"), monkeypatch, capsys)
+    assert (code, out) == (2, f"{page}\n")
+    assert "absent: no run there" in err
+
+
 def test_a_plan_runs_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     code, out, _ = said_by(("compare", "--seeds", "0", "--set", "rounds=2", "--plan", "--json"), monkeypatch, capsys)

@@ -57,6 +57,8 @@ def compare(
     sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     files.check_folder(folder, "--out")
+    if (folder / "config.toml").is_file():
+        raise InvalidInput(f"--out {folder}: a run is kept there, and its report would be lost. Give another folder.")
     if cells is not None:
         files.check_folder(cells, "--cells")
     wanted = sweep_config.make_cells(sweep, where=source)
@@ -135,7 +137,10 @@ def report(
             written.append(sweeps[-1].report)
         else:
             written.append(run_report.write_report(_run_there(one)))
-    print(json.dumps({"reports": [str(path) for path in written]}) if as_json else "\n".join(map(str, written)))
+        if not as_json:
+            print(written[-1])  # at once: a folder further on may be refused
+    if as_json:
+        print(json.dumps({"reports": [str(path) for path in written]}))
     for found in sweeps:
         compare.raise_if_damaged(found.damaged, found.cells)
 
