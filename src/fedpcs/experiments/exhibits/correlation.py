@@ -135,12 +135,14 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
     aware = _known(means[FEDPCS])
     gap = paired_difference(aware, _known(means[BLIND]))
     apart = paired_difference(_last_spread(budgets[FEDPCS]), _last_spread(budgets[BLIND]))
+    level = paired_difference(aware, np.zeros(len(aware)))
     opposed = np.mean([_opposed(path_correlation(paths)) for paths in budgets[FEDPCS]])
     return (
         Finding(
             "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
-            f"The mean correlation of two clients is {_written(aware)}, and {style.percent(float(opposed))} of pairs "
-            "move against each other: budgets close in on the mean from above and from below.",
+            f"The mean correlation of two clients is {_written(aware)} (95 % interval {_two(level.low)} to "
+            f"{_two(level.high)}; highly means {_HIGH}), and {style.percent(float(opposed))} of pairs move against each "
+            "other: budgets close in on the mean from above and from below.",
             verdicts.on_grade(aware, _HIGH, _SOME),
         ),
         Finding(
