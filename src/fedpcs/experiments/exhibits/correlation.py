@@ -141,8 +141,8 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
         Finding(
             "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
             f"The mean correlation of two clients is {_written(aware)} (95 % interval {_two(level.low)} to "
-            f"{_two(level.high)}; highly means {_HIGH}), and {style.percent(float(opposed))} of pairs move against each "
-            "other: budgets close in on the mean from above and from below.",
+            f"{_two(level.high)}; highly means {_HIGH}), and {style.percent(float(opposed))} of pairs move against "
+            "each other: budgets close in on the mean from above and from below.",
             verdicts.on_grade(aware, _HIGH, _SOME),
         ),
         Finding(
