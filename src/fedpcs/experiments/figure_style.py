@@ -151,7 +151,7 @@ def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 
     for label, height in zip(ordered, heights, strict=True):
         axes.annotate(
             label.text,
-            (end, label.height),
+            (end, min(max(label.height, low), high)),  # nowhere off the panel: the layout would make room for it
             (_BESIDE, float(height)),
             textcoords=axes.get_yaxis_transform(),
             va="center",
