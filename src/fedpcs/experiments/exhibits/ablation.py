@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, changes_of, setting_of, shrunk
-from fedpcs.experiments.exhibits.clip_bounds import calibrated_bound
+from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
@@ -77,7 +77,7 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W where noise is felt, run every step, and return the page."""
     setting = setting_of(dataset, profile)
-    bound = calibrated_bound(dataset, setting, CALIBRATED, run)
+    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run)
     return page_of(dataset, profile, run(cells_of(setting, bound)))
 
 

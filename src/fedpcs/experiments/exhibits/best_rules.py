@@ -14,7 +14,7 @@ from fedpcs.errors import Unfinished
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Profile, Run, Setting, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of as table_page_of
-from fedpcs.experiments.exhibits.clip_bounds import TUNING_SEEDS, VALIDATION_SHARE, calibrated_bound, validation_cells
+from fedpcs.experiments.exhibits.clip_bounds import TUNING_SEEDS, VALIDATION_SHARE, tune_and_calibrate, validation_cells
 from fedpcs.experiments.exhibits.page import Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.experiments.paired import mean_and_std
@@ -45,7 +45,7 @@ class TriedRules:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, tune every sampler's rule under it, run the table, and return its page."""
     setting = setting_of(dataset, profile)
-    bound = calibrated_bound(dataset, setting, CALIBRATED, run)
+    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run)
     tried = tune_rules(setting, bound, run)
     rules = {name: one.best for name, one in tried.items()}
     cells = table_cells(setting, {(RULED, name): bound for name in SAMPLERS}, rules)

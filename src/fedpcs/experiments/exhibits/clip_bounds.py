@@ -65,7 +65,7 @@ def target_of(dataset: str, tuned: Tuned) -> float:
     return wanted if tuned.accuracy > wanted else tuned.accuracy * random.mean / fedpcs.mean
 
 
-def calibrated_bound(dataset: str, setting: Setting, variant: str, run: Run) -> float:
+def tune_and_calibrate(dataset: str, setting: Setting, variant: str, run: Run) -> float:
     """Return the W at which random sampling has the accuracy it is calibrated to, its clients as in a variant."""
     return calibrate_bound(setting, variant, target_of(dataset, tune_bounds(setting, run, ("random",))["random"]), run)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Profile, Run, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of
-from fedpcs.experiments.exhibits.clip_bounds import calibrated_bound
+from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
 from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 
@@ -16,6 +16,6 @@ from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, run both tables, and return their page."""
     setting = setting_of(dataset, profile)
-    bound = calibrated_bound(dataset, setting, SELFISH, run)
+    bound = tune_and_calibrate(dataset, setting, SELFISH, run)
     cells = table_cells(setting, {(variant, name): bound for variant in UNMOVED for name in SAMPLERS})
     return page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,")
