@@ -31,6 +31,7 @@ def test_a_list_of_exhibits_waits_for_neither_torch_nor_matplotlib():
     assert not modules_after("from fedpcs.experiments.exhibits.registry import EXHIBITS") & {"torch", "matplotlib"}
 
 
+@pytest.mark.slow
 def test_private_sgd_is_the_function_whatever_was_imported_before():
     statement = (
         "import fedpcs.privacy.private_training; from fedpcs.privacy import private_sgd; assert callable(private_sgd)"

@@ -46,6 +46,7 @@ def test_measuring_a_solve_reports_the_certificate_of_that_solve(load, small_gam
     assert 0.01 < found.peak_gib < 64.0
 
 
+@pytest.mark.slow
 def test_every_part_of_the_scale_benchmark_makes_its_rows(load, small_game) -> None:
     scale = load("solver_scale")
     assert [len(row) for row in scale.warm_rows(small_game, (1.0, 5.0), repeats=1)] == [9, 9]
@@ -54,6 +55,7 @@ def test_every_part_of_the_scale_benchmark_makes_its_rows(load, small_game) -> N
     assert len(scale.individual_row(scale.measure(small_game, 5.0, 1))) == 9
 
 
+@pytest.mark.slow
 def test_a_population_is_measured_in_a_process_of_its_own(load) -> None:
     assert load("solver_scale").measure_apart(30, 5.0).num_clients == 30
 

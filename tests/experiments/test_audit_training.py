@@ -9,14 +9,6 @@ from fedpcs.experiments.audit_run import run_audit
 from fedpcs.privacy import per_sample, private_training
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def audited(num_canaries: int = 40):
     return run_audit("record-training", 1.0, num_canaries=num_canaries, noise="fast").result
 

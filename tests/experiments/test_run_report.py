@@ -225,6 +225,7 @@ def test_the_page_is_written_where_the_store_says_and_is_whole(made):
     assert not list(made.store.folder.glob("*.partial"))
 
 
+@pytest.mark.slow
 def test_equal_runs_give_equal_bytes(made, page):
     assert write_report(made.store).read_bytes() == page.encode()
 

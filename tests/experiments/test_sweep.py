@@ -247,7 +247,7 @@ def test_a_sweep_killed_again_and_again_while_cells_are_under_way_gives_the_same
 
 
 def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole, tmp_path):
-    cells, store = whole
+    cells, store = whole[0][:2], whole[1]
     mine = CellStore(tmp_path)
     folder = mine.run_of(cells[0]).folder
     folder.mkdir(parents=True)
@@ -468,7 +468,7 @@ def harm(store, cell, name, damage):
 @pytest.mark.parametrize(
     ("name", "damage", "words"),
     [
-        ("manifest.json", halved, "cannot be read"),
+        pytest.param("manifest.json", halved, "cannot be read", marks=pytest.mark.slow),
         pytest.param("manifest.json", lambda text: "{}", "must be given", marks=pytest.mark.slow),
         pytest.param("arms/*/result.json", halved, "cannot be read", marks=pytest.mark.slow),
         pytest.param("arms/*/result.json", without("num_test"), "num_test must be given", marks=pytest.mark.slow),
@@ -527,18 +527,16 @@ def test_a_sweeps_own_file_that_is_damaged_is_named(tmp_path, change, words):
     assert "Give the `fedpcs compare` that made it again" in answer.stderr
 
 
-def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(tmp_path, monkeypatch):
+def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(whole, tmp_path, monkeypatch):
+    cells, store = whole
+    harm(copied(store, tmp_path, cells), cells[3], "manifest.json", halved)
     asked = []
 
     def page_of(wanted):
-        done = wanted.run(make_cells(make_sweep_config(TINY)))
+        done = wanted.run(cells)
         asked.append([one.cell.seed for one in done])
         return comparison_page("curves", done)
 
-    cells = make_cells(make_sweep_config(TINY))
-    store = CellStore(tmp_path)
-    assert run_cells(cells, store) == {}
-    harm(store, cells[3], "manifest.json", halved)
     monkeypatch.setattr(reproduce, "exhibit", lambda name: Exhibit("", page_of, "", reads_data=True))
     with pytest.raises(CorruptFile, match="1 finished cells cannot be read"):
         reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)

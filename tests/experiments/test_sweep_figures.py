@@ -127,8 +127,8 @@ def test_labels_of_points_keep_apart_and_inside(against: str, is_narrow: bool) -
     assert all(is_within(box, panel) for box in words.values())
 
 
-@pytest.mark.parametrize("is_narrow", [False, True])
-@pytest.mark.parametrize("against", ["epsilon", "paid"])
+@pytest.mark.parametrize("is_narrow", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("against", ["epsilon", pytest.param("paid", marks=pytest.mark.slow)])
 def test_a_crowded_corner_is_enlarged_and_its_labels_are_read(against: str, is_narrow: bool) -> None:
     figure = tradeoff_figure(a_corner(), against, "A finding", "A note.")
     if is_narrow:

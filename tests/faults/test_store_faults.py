@@ -411,7 +411,9 @@ def stopped(commands, folder, signals, **changes):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("number", "checkpoint_every"), [(signal.SIGINT, 1), (signal.SIGTERM, 7)])
+@pytest.mark.parametrize(
+    ("number", "checkpoint_every"), [pytest.param(signal.SIGINT, 1, marks=pytest.mark.slow), (signal.SIGTERM, 7)]
+)
 def test_a_run_asked_to_stop_resumes_to_the_same_bits(commands, tmp_path, longer, engine, number, checkpoint_every):
     changes = {"checkpoint_every": checkpoint_every, "engine": {"kind": engine}}
     config, answer = stopped(commands, tmp_path, [(0.0, number)], **changes)

@@ -28,7 +28,7 @@ def random_terms(seed, rounds=12, selection="budget-aware"):
 
 @pytest.mark.parametrize("selection", ["budget-aware", "budget-blind"])
 @pytest.mark.parametrize("aversion", [0.02, 0.4, 0.9, 0.998])
-@pytest.mark.parametrize("start", [1.0, 5.9, 11.0])
+@pytest.mark.parametrize("start", [1.0, pytest.param(5.9, marks=pytest.mark.slow), 11.0])
 def test_no_sequence_on_a_grid_beats_it(selection, aversion, start):
     terms = terms_with([2.0, 9.0, 4.0, 7.0], [6.0, 5.0, 7.0, 6.5], selection=selection)
     answer = best_response(terms, aversion, start)

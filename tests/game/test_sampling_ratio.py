@@ -35,6 +35,7 @@ def test_the_clients_played_against_the_cohorts_they_face(capped):
     assert np.array_equal(found.game.cohort_size, plan.cohort_size)
 
 
+@pytest.mark.slow
 def test_no_realised_cohort_exceeds_its_cap(capped):
     """1,000 draws for each of the 31 caps."""
     found, plan = capped

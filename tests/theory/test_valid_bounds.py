@@ -19,8 +19,7 @@ SETTINGS = {one.name: one for one in [*quadratics(), *logistics()]}
 ROUNDING = 1.0 + 1e-9
 # What takes long to simulate.
 NAMES = [
-    pytest.param(name, marks=pytest.mark.slow) if "5 steps" in name or "logistic, spread 2" in name else name
-    for name in SETTINGS
+    pytest.param(name, marks=pytest.mark.slow) if "5 steps" in name or "logistic" in name else name for name in SETTINGS
 ]
 
 

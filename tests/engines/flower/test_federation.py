@@ -252,7 +252,9 @@ def test_a_second_node_of_the_same_name_is_not_heard(run_file, config, tmp_path)
     assert len(asked & {71, 404}) == 1
 
 
-@pytest.mark.parametrize("content", [RecordDict(), messages.hello_content(messages.Hello("", 3))])
+@pytest.mark.parametrize(
+    "content", [pytest.param(RecordDict(), marks=pytest.mark.slow), messages.hello_content(messages.Hello("", 3))]
+)
 def test_a_node_that_does_not_say_who_it_is_keeps_nobody_from_training(run_file, config, tmp_path, content):
     wire = Wire(client_app(run_file), tmp_path)
     wire.node_ids.append(404)
