@@ -162,6 +162,14 @@ def test_asked_to_stop_no_further_game_is_solved(tmp_path):
     assert watcher.said == 1
 
 
+def test_a_plan_counts_the_games_that_must_be_solved_first(whole, tmp_path):
+    cells = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "privacy.mode": "paper"}}))
+    plan = compare.plan_sweep(cells, CellStore(tmp_path), None, num_jobs=1)
+    assert plan.num_games == plan.numbers["num_games"] == 2
+    assert plan.words.endswith(" on 1 core, after 2 games to be solved")
+    assert compare.plan_sweep(*whole, None).num_games == 0
+
+
 def test_the_estimate_is_of_the_order_of_what_it_takes(whole):
     cells, _ = whole
     seconds = estimate(cells, None)
@@ -287,6 +295,12 @@ def test_an_exhibit_that_waits_for_a_search_is_not_made(tmp_path):
         reproduce.reproduce("accuracy-table", "fashion-mnist", "quick", tmp_path, only_done=True)
 
 
+def test_an_exhibit_of_which_nothing_is_done_is_not_written(tmp_path):
+    with pytest.raises(Unfinished, match="no cell of it is done"):
+        reproduce.reproduce("useful-privacy", "fashion-mnist", "quick", tmp_path, only_done=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     cells, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
@@ -301,6 +315,20 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     assert [row["accuracy"] for row in printed["cells"]] == accuracies(cells, store)  # numbers, not words
     assert [row["seed"] for row in printed["cells"]] == [cell.seed for cell in cells]
     assert os.fspath(written.report) == printed["report"]
+
+
+def test_a_page_is_left_alone_where_its_cells_are_gone(whole, tmp_path):
+    _, store = whole
+    elsewhere = tmp_path / "cells elsewhere"
+    shutil.copytree(store.folder, elsewhere)
+    compare.remember_sweep(tmp_path / "sweep", make_sweep_config(TINY), elsewhere, "")
+    page = compare.write_sweep(tmp_path / "sweep").report
+    before = page.read_bytes(), page.with_name("cells.csv").read_bytes()
+    elsewhere.rename(tmp_path / "moved")
+    answer = fedpcs("report", tmp_path / "sweep")
+    assert answer.returncode == 6, answer.stderr
+    assert f"{elsewhere}, which is not there" in answer.stderr
+    assert (page.read_bytes(), page.with_name("cells.csv").read_bytes()) == before
 
 
 def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
@@ -337,9 +365,34 @@ def test_a_sweep_names_its_seeds_and_writes_a_gain_of_nothing_as_zero(whole):
         replace(one, result={**one.result, "game": {**one.result["game"], "exploitability": 0.0}}) for one in done
     ]
     page = comparison_page("tiny", nobody)
+    assert page.facts.startswith("digits; 8 clients, one draw of their preferences; ")
     assert page.facts.endswith(f"seeds {', '.join(map(str, make_sweep_config(TINY).seeds))}")
     column = page.tables[0].headings.index("exploitability")
     assert {row[column] for table in page.tables for row in table.rows} == {"0\N{NO-BREAK SPACE}%"}
+
+
+def test_what_a_grid_varies_is_no_warning_and_is_told(whole):
+    cells, store = whole
+    varied = {**TINY, "grid": {"data.num_clients": [8, 9], "data.validation_share": [0.2]}}
+    first, *_, last = make_cells(make_sweep_config(varied))
+    one, other = store.read(cells[0]), store.read(cells[1])
+    data = {**other.manifest["data"], "num_train": 7}
+    done = [replace(one, cell=first), replace(other, cell=last, manifest={**other.manifest, "data": data})]
+    page = comparison_page("grid", done)
+    assert page.warnings == ()
+    assert "; 8–9 clients, " in page.facts
+    harmed = replace(done[1], manifest={**other.manifest, "data": {**data, "checksum": "0"}})
+    assert "different data sets" in str(comparison_page("grid", [done[0], harmed]).warnings)
+
+
+@pytest.mark.parametrize("behaviour", ["static", "selfish"])
+def test_clients_that_play_no_game_have_no_exploitability(whole, behaviour):
+    cells, store = whole
+    (unmoved, *_) = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "game.behaviour": behaviour}}))
+    one = store.read(cells[0])
+    known = replace(one, result={**one.result, "game": {**one.result["game"], "exploitability": 1e-17}})
+    played, still = comparison_page("tiny", [known, replace(known, cell=unmoved)]).records
+    assert (played["exploitability"], still["exploitability"]) == (1e-17, None)
 
 
 def test_report_writes_a_sweeps_cells_as_parquet_too(whole, tmp_path):

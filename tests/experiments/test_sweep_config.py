@@ -129,6 +129,10 @@ def test_a_flag_overrules_its_key_however_the_file_writes_it(tmp_path):
             {"per_sampler": {"fedpcs": {"training.batch_size": 8}}, "grid": {"training": {"batch_size": [8, 9]}}},
             "per_sampler.fedpcs.training.batch_size is on the grid too",
         ),
+        (
+            {"grid": {"rounds": [3]}, "variants": [{"label": "five", "set": {"rounds": 5}}]},
+            "variants.five.rounds is on the grid too",
+        ),
         ({"set": {"training": {}}}, "training is an empty table"),
         ({"set": {"training": {"lerning_rate": 1.0}}}, "unknown key 'training.lerning_rate'"),
         ({"set": 3}, "set must be"),

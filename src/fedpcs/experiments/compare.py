@@ -25,7 +25,7 @@ from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.presets import preset_names
 from fedpcs.experiments.run_config import make_run_config, read_tables
 from fedpcs.experiments.run_table import mean_and_spread, print_whole
-from fedpcs.experiments.sweep import run_cells
+from fedpcs.experiments.sweep import run_cells, unsolved_games
 from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_page import comparison_page
@@ -47,17 +47,20 @@ class SweepPlan:
         num_done: How many are there already.
         seconds: By key, what each that is missing will take on one core.
         num_jobs: How many run at a time.
+        num_games: How many games must be solved first; `seconds` knows nothing of them.
     """
 
     cells: tuple[Cell, ...]
     num_done: int
     seconds: dict[str, float]
     num_jobs: int
+    num_games: int = 0
 
     @property
     def words(self) -> str:
         """The plan in a line."""
-        return plan_words(self.cells, self.num_done, sum(self.seconds.values()) / self.num_jobs, self.num_jobs)
+        seconds = sum(self.seconds.values()) / self.num_jobs
+        return plan_words(self.cells, self.num_done, seconds, self.num_jobs, self.num_games)
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -66,7 +69,13 @@ class SweepPlan:
         cells = [
             {"cell": cell.key, "words": cell.words, "is_done": cell.key not in self.seconds} for cell in self.cells
         ]
-        return {"num_cells": len(cells), "num_done": self.num_done, "estimated_seconds": seconds, "cells": cells}
+        return {
+            "num_cells": len(cells),
+            "num_done": self.num_done,
+            "num_games": self.num_games,
+            "estimated_seconds": seconds,
+            "cells": cells,
+        }
 
 
 @dataclass(frozen=True)
@@ -146,11 +155,12 @@ def plan_sweep(
     cells: Sequence[Cell], store: CellStore, data_dir: Path | None, num_jobs: int | None = None
 ) -> SweepPlan:
     """Return what is to be done, with its time; nothing is run but one client's training, to measure it."""
-    for cell in cells[:1]:
-        own_code.look_here(cell.config.data.name, cell.config.training.model, *{cell.sampler for cell in cells})
+    for cell in cells:
+        own_code.look_here(cell.config.data.name, cell.config.training.model, cell.sampler)
     missing = [cell for cell in cells if not store.is_done(cell)]
     jobs = num_jobs or num_cores()
-    return SweepPlan(tuple(cells), len(cells) - len(missing), estimate(missing, data_dir), jobs)
+    num_games = len(unsolved_games(missing, store))
+    return SweepPlan(tuple(cells), len(cells) - len(missing), estimate(missing, data_dir), jobs, num_games)
 
 
 def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
@@ -163,7 +173,8 @@ def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[
 def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, command: str) -> None:
     """Write down what a folder's page is made of."""
     with disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        for made in (folder, *([] if cells_folder is None else [cells_folder])):
+            made.mkdir(parents=True, exist_ok=True)
     kept = None if cells_folder is None else str(cells_folder.resolve())
     base = read_tables(sweep.base)  # a page is made of what was run, whatever becomes of the file
     written = {"sweep": sweep.model_dump(mode="json"), "base": base, "cells": kept, "command": command}
@@ -181,7 +192,8 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     A `cells.parquet` that is there already is written again, asked for or not, so that it never tells of older cells.
 
     Raises:
-        CorruptFile: The sweep's own file is damaged. Of a cell that is, the page and the answer say so.
+        CorruptFile: The sweep's own file is damaged, or the folder its cells are in is not there. Of a cell that is
+            damaged, the page and the answer say so.
         InvalidInput: The table is wanted as Parquet too, and pyarrow is not installed.
     """
     kept = _read_kept(folder / "sweep.json")
@@ -225,8 +237,10 @@ def _read_kept(path: Path) -> _Kept:
         cells = make_cells(sweep, kept.get("base"), str(path))
     except InvalidInput as error:
         raise CorruptFile(f"{error} {remedy}") from None
-    store = CellStore(path.parent if kept["cells"] is None else Path(kept["cells"]))
-    return _Kept(sweep.name, cells, store, kept["command"])
+    place = path.parent if kept["cells"] is None else Path(kept["cells"])
+    if not place.is_dir():
+        raise CorruptFile(f"{path}: its cells are in {place}, which is not there. Put it back. Or: {remedy}")
+    return _Kept(sweep.name, cells, CellStore(place), kept["command"])
 
 
 def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:

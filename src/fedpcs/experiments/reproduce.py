@@ -22,8 +22,11 @@ from fedpcs.experiments.files import check_folder, disk_errors, write_whole
 from fedpcs.experiments.page_export import export_csv
 from fedpcs.experiments.page_markdown import as_markdown
 from fedpcs.experiments.page_report import write_page
+from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_progress import duration
+
+_RUN = "Give the command without --only-done."
 
 
 def reproduce(
@@ -67,7 +70,10 @@ def reproduce(
         page = found.make(Wanted(dataset, profile, data_dir, run))
     except Unfinished as error:
         cells.raise_if_any()
-        raise Unfinished(f"{error} Give the command without --only-done.") from None
+        raise Unfinished(f"{error} {_RUN}") from None
+    if only_done and not page.records:
+        cells.raise_if_any()
+        raise Unfinished(f"{name}: no cell of it is done. {_RUN}")
     told = _told(page, cells, None if only_done else time.monotonic() - began)
     report = write_exhibit(told, root / folder_name(name, dataset, profile))
     cells.raise_if_any()
@@ -107,6 +113,8 @@ def write_exhibit(page: Page, folder: Path) -> Path:
     report = write_page(page, folder)
     if page.records:
         export_csv(page, folder / "records.csv")
+    else:
+        (folder / "records.csv").unlink(missing_ok=True)
     write_whole(folder / "report.md", as_markdown(page).encode())
     return report
 
@@ -134,6 +142,6 @@ def _told(page: Page, without: _Cells, seconds: float | None) -> Page:
     words = [f"{len(missing)} cells are missing, such as {next(iter(missing.values())).words}."] if missing else []
     words += [f"{missing[key].words}: {reason}" for key, reason in list(reasons.items())[:10]]
     versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
-    made = {**versions, "python": platform.python_version(), "machine": platform.machine()}
+    made = {**versions, "python": platform.python_version(), "machine": platform.machine(), "code": code_digest()}
     took = {} if seconds is None else {"this command took": duration(seconds)}
     return replace(page, warnings=(*page.warnings, *words), provenance={**made, **page.provenance, **took})

@@ -125,24 +125,30 @@ def solve_games(
     Returns:
         Why cells cannot be run whose game has no certified equilibrium, by their key.
     """
-    games: dict[str, list[Cell]] = {}
-    for cell in cells:
-        games.setdefault(schedule_key(cell.config, sampler_of(cell.config, cell.sampler)), []).append(cell)
     failures: dict[str, str] = {}
-    for players in games.values():
+    for players in unsolved_games(cells, store):
         config, sampler = players[0].config, sampler_of(players[0].config, players[0].sampler)
         if stopping is not None and stopping.is_set():
             break
-        if is_played(config, sampler) and not schedule_path(store.games, config, sampler).exists():
-            words = f"{selection_of(config, sampler)} sampling, {config.game.behaviour} clients"
-            watcher.say(f"solving the game of {words} …")
-            try:
-                remembered_schedule(store.games, config, sampler)
-            except NotConverged as error:
-                for cell in players:
-                    failures[cell.key] = str(error)
-                    _fail(cell, str(error), store, watcher)
+        words = f"{selection_of(config, sampler)} sampling, {config.game.behaviour} clients"
+        watcher.say(f"solving the game of {words} …")
+        try:
+            remembered_schedule(store.games, config, sampler)
+        except NotConverged as error:
+            for cell in players:
+                failures[cell.key] = str(error)
+                _fail(cell, str(error), store, watcher)
     return failures
+
+
+def unsolved_games(cells: Sequence[Cell], store: CellStore) -> list[list[Cell]]:
+    """Return the cells of each game that must be solved before they can begin."""
+    games: dict[str, list[Cell]] = {}
+    for cell in cells:
+        sampler = sampler_of(cell.config, cell.sampler)
+        if is_played(cell.config, sampler) and not schedule_path(store.games, cell.config, sampler).exists():
+            games.setdefault(schedule_key(cell.config, sampler), []).append(cell)
+    return list(games.values())
 
 
 def _take(waiting: list[Cell], done: list[Cell], store: CellStore) -> Cell | None:

@@ -91,13 +91,14 @@ class SweepConfig(BaseModel):
         if empty := [key for key, values in self.grid.items() if not values]:
             raise ValueError(f"grid.{empty[0]} must list at least one value, got []")
         grid = _keys_of_grid(self.grid)
-        tables = {"set": self.set, "grid": grid, **{f"per_sampler.{k}": v for k, v in self.per_sampler.items()}}
-        for words, changed in {**tables, **{f"variants.{one.label}": one.set for one in self.variants}}.items():
+        tables = {f"per_sampler.{name}": changed for name, changed in self.per_sampler.items()}
+        tables |= {f"variants.{one.label}": one.set for one in self.variants}
+        for words, changed in {"set": self.set, "grid": grid, **tables}.items():
             if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
                 raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top of the file")
-        for name, changed in self.per_sampler.items():
+        for words, changed in tables.items():
             if twice := [key for key in changed if key in grid]:
-                raise ValueError(f"per_sampler.{name}.{twice[0]} is on the grid too: keep one of them")
+                raise ValueError(f"{words}.{twice[0]} is on the grid too: keep one of them")
         labels = [one.label for one in self.variants]
         if len(set_of(labels)) < len(labels):
             raise ValueError(f"variants must have distinct labels, got {labels}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -269,13 +269,19 @@ def facts(done: Sequence[Done]) -> str:
     """Return the setting in a line."""
     if not done:
         return ""
-    config = done[0].cell.config
-    rounds = sorted({one.cell.config.rounds for one in done})
+    configs = [one.cell.config for one in done]
+    names = ", ".join(dict.fromkeys(config.data.name for config in configs))
+    models = ", ".join(dict.fromkeys(config.training.model for config in configs))
+    clients = f"{_span(config.data.num_clients for config in configs)} clients"
+    if is_alike([config.game.population_seed for config in configs]):
+        clients += ", one draw of their preferences"
     seeds = seed_words(sorted({one.cell.seed for one in done}))
-    models = ", ".join(dict.fromkeys(one.cell.config.training.model for one in done))
-    span = f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}–{rounds[-1]}"
-    clients = f"{config.data.num_clients:,} clients"
-    return f"{config.data.name}; {clients}; model {models}; {span} rounds; {seeds}"
+    return f"{names}; {clients}; model {models}; {_span(config.rounds for config in configs)} rounds; {seeds}"
+
+
+def _span(values: Iterable[int]) -> str:
+    found = sorted(set(values))
+    return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
 
 
 def mixed(done: Sequence[Done]) -> tuple[str, ...]:
@@ -283,8 +289,10 @@ def mixed(done: Sequence[Done]) -> tuple[str, ...]:
     found = []
     for key, words in _ALIKE.items():
         kinds = [one.manifest.get(key) for one in done]
-        names = [one.cell.config.data.name for one in done]
-        if not is_alike(kinds) and (key != "data" or is_alike(names)):
+        if key == "data":  # the files alone: what is dealt out of them is the sweep's to vary
+            by_name = {one.cell.config.data.name: one.manifest["data"]["checksum"] for one in done}
+            kinds = [one.manifest["data"]["checksum"] == by_name[one.cell.config.data.name] for one in done]
+        if not is_alike(kinds):
             found.append(f"Cells were run by different {words}; rerun the older ones to compare like with like.")
     versions = {one.manifest.get("code") for one in done}
     if len(versions) == 1 and code_digest() not in versions:
@@ -341,7 +349,8 @@ def provenance(done: Sequence[Done]) -> dict[str, str]:
     found["data checksum"] = ", ".join(dict.fromkeys(str(one.manifest["data"]["checksum"]) for one in done))
     found["code"] = ", ".join(dict.fromkeys(str(one.manifest["code"]) for one in done))
     if took:
-        found["seconds a cell, one core"] = f"median {statistics.median(took):.0f}, all {sum(took):,.0f}"
+        known = "all" if len(took) == len(done) else f"{len(took)} of {len(done)} cells"
+        found["seconds a cell, one core"] = f"median {statistics.median(took):.0f}, {known} {sum(took):,.0f}"
     return found
 
 
@@ -374,7 +383,7 @@ def record_of(one: Done) -> dict[str, Any]:
         **{f"rho_{name}": value for name, value in result["spent"]["rho"].items()},
         "delta": result["delta"],
         "paid": result["paid"],
-        "exploitability": result["game"]["exploitability"],
+        "exploitability": result["game"]["exploitability"] if config.game.behaviour == "rational" else None,
         "reads_in_clear": result["disclosure"],
         "seconds": one.seconds,
     }

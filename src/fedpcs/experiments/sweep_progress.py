@@ -23,13 +23,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
-def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: int) -> str:
+def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: int, num_games: int) -> str:
     """Return the plan in a line: how many cells, how many are there already, how long the rest takes."""
     samplers = len({cell.sampler for cell in cells})
     places = len({str((cell.variant, sorted(cell.point.items()))) for cell in cells})
     seeds = len({cell.seed for cell in cells})
     kept = f"; {num_done} done before" if num_done else ""
-    left = f"; about {duration(seconds)} on {num_jobs} cores" if num_done < len(cells) else ""
+    cores = f"{num_jobs} core{'s' if num_jobs > 1 else ''}"
+    first = f", after {num_games} game{'s' if num_games > 1 else ''} to be solved" if num_games else ""
+    left = f"; about {duration(seconds)} on {cores}{first}" if num_done < len(cells) else ""
     kinds = f"{samplers} samplers × {places} settings × {seeds} seeds" if places > 1 else f"{samplers} × {seeds} seeds"
     return f"{len(cells)} cells ({kinds}){kept}{left}"
 

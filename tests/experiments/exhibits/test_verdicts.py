@@ -36,7 +36,8 @@ def test_a_lower_grade_is_given_only_where_the_full_one_is_ruled_out(mean: float
 
 
 def test_a_lead_needs_every_rival_behind() -> None:
-    assert verdicts.on_lead([ABOVE, ABOVE], ABOVE, 1.5) == "agrees"
+    assert verdicts.on_lead([ABOVE, ABOVE], ABOVE, 0.9) == "agrees"
+    assert verdicts.on_lead([ABOVE, ABOVE], ABOVE, 1.5) == "in part"  # ahead for sure, by so much not for sure
     assert verdicts.on_lead([ABOVE, ABOVE], ABOVE, 2.5) == "in part"
     assert verdicts.on_lead([ABOVE, ACROSS], ACROSS, 1.0) == "cannot say"
     assert verdicts.on_lead([ABOVE, ACROSS], ACROSS, 1.6) == "differs"  # one rival rules so large a lead out

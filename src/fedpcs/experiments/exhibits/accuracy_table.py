@@ -95,13 +95,13 @@ def page_of(
         title=f"{title} on {dataset}",
         headline=_headline(groups),
         shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in groups]),
-        warnings=(*base.warnings, *_missed(dataset, groups)),
+        warnings=(*base.warnings, *missed_calibration(dataset, groups)),
         findings=tuple(finding for one in groups for finding in findings_of(dataset, one)),
         tables=tuple(_table(dataset, one, with_meanings=one is groups[0]) for one in groups),
     )
 
 
-def _missed(dataset: str, groups: Sequence[Group]) -> list[str]:
+def missed_calibration(dataset: str, groups: Sequence[Group]) -> list[str]:
     """Say where random sampling has not the accuracy it has in the paper, though W was sought for that."""
     found = []
     for one in groups:

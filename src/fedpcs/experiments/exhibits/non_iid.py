@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of, shrunk
-from fedpcs.experiments.exhibits.accuracy_table import findings_of, run_table
+from fedpcs.experiments.exhibits.accuracy_table import findings_of, missed_calibration, run_table
 from fedpcs.experiments.exhibits.page import Drawing, Page, Table
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed
@@ -36,16 +36,18 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         for one, even in pairs
     }
     costs = {words: bars for words, bars in costs.items() if bars}
+    base = comparison_page(
+        "non-iid",
+        [one for one in done if one.cell.point["data.partition"] == "dirichlet"],
+        command=f"fedpcs reproduce non-iid --dataset {dataset} --profile {profile}",
+    )
     return replace(
-        comparison_page(
-            "non-iid",
-            [one for one in done if one.cell.point["data.partition"] == "dirichlet"],
-            command=f"fedpcs reproduce non-iid --dataset {dataset} --profile {profile}",
-        ),
+        base,
         name=f"non-iid-{dataset}",
         title=f"Label skew on {dataset}",
         headline=_headline(costs),
         shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in skewed]),
+        warnings=(*base.warnings, *missed_calibration(dataset, groups)),
         findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
         tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
         drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),

@@ -37,7 +37,7 @@ def on_grade(values: ArrayLike, full: float, partial: float) -> Verdict:
 
 
 def on_lead(leads: Sequence[PairedDifference], best: PairedDifference, claimed: float) -> Verdict:
-    """Return whether all rivals are left behind, and the best of them by as much as claimed.
+    """Return whether all rivals are left behind, and the best of them by as much as claimed; in part, if not surely so.
 
     Args:
         leads: Over each rival, intervals that hold together.
@@ -45,7 +45,7 @@ def on_lead(leads: Sequence[PairedDifference], best: PairedDifference, claimed: 
         claimed: How large that lead should be.
     """
     if all(lead.is_above for lead in leads):
-        return "agrees" if best.mean >= claimed else "in part"
+        return "agrees" if best.low >= claimed else "in part"
     return "differs" if any(lead.high < claimed for lead in leads) else "cannot say"
 
 
