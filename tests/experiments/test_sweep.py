@@ -21,7 +21,9 @@ from typer.testing import CliRunner
 
 from fedpcs.cli import app
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
-from fedpcs.experiments import compare, reproduce, schedule_store, sweep
+from fedpcs.experiments import compare, reproduce, run, schedule_store, sweep
+from fedpcs.experiments.arm_plan import load_for
+from fedpcs.experiments.cell_process import run_cell
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.exhibits.registry import Exhibit
 from fedpcs.experiments.page_export import export_csv
@@ -105,6 +107,35 @@ def test_a_cell_that_fails_costs_the_others_nothing_and_is_tried_again(tmp_path)
     assert store.is_done(broken[0])
     assert store.failure_of(other[0]) == failures[other[0].key]
     assert list(run_cells(other, store)) == [other[0].key]
+
+
+def test_a_cell_that_other_libraries_began_is_begun_again(whole, tmp_path):
+    cells, store = whole
+    copy = copied(store, tmp_path, cells[:1])
+    folder = copy.run_of(cells[0]).folder
+    harm(copy, cells[0], "manifest.json", lambda text: json.dumps(json.loads(text) | {"torch": "0.1"}))
+    (folder / "result.json").unlink()
+    copy.arm_of(cells[0]).log.write_text("of other libraries")
+    run_cell(folder, cells[0].config, None, copy.games)
+    assert copy.read(cells[0]).result == store.read(cells[0]).result
+    assert copy.read(cells[0]).manifest["torch"] == store.read(cells[0]).manifest["torch"]
+
+
+def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
+    cells, store = whole
+    copy = copied(store, tmp_path, cells[:1])
+    folder = copy.run_of(cells[0]).folder
+    (folder / "result.json").unlink()
+    looked = []
+
+    def loaded(config, data_dir):
+        looked.append(data_dir)
+        return load_for(config, data_dir)
+
+    monkeypatch.setattr(run, "load_for", loaded)
+    run_cell(folder, cells[0].config, tmp_path / "moved", copy.games)
+    assert looked == [tmp_path / "moved"]
+    assert accuracies(cells[:1], copy) == accuracies(cells[:1], store)
 
 
 def test_every_cell_keeps_its_own_reason(tmp_path):
@@ -484,6 +515,9 @@ DAMAGES = [
     ("manifest.json", halved, "cannot be read"),
     ("manifest.json", lambda text: "{}", "must be given"),
     ("manifest.json", lambda text: '{"code": "c", "data": 3}', "data must be a table"),
+    ("manifest.json", without("config"), "config must be given"),
+    ("manifest.json", lambda text: text.replace('"rounds": 3', '"rounds": 4'), "is not the cell"),
+    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"accuracy": 1.7}), "accuracy"),
     ("arms/*/result.json", halved, "cannot be read"),
     ("arms/*/result.json", lambda text: "[]", "holds no object"),
     ("arms/*/result.json", without("num_test"), "num_test must be given"),

@@ -53,14 +53,14 @@ def work(connection: Connection, folder: str, config: str, data_dir: str | None,
 
 
 def run_cell(folder: Path, config: RunConfig, data_dir: Path | None, games: Path) -> None:
-    """Begin a cell, or go on with it. One that other code has begun is begun again."""
+    """Begin a cell, or go on with it. One that other code, or other libraries, have begun is begun again."""
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     began = time.monotonic()
     if (folder / "manifest.json").exists() and not is_by_this_code(RunStore(folder)):
         with locked(folder):
             _empty(folder)
     if (folder / "manifest.json").exists():
-        resume_run(folder, games=games, draws_report=False)
+        resume_run(folder, data_dir=data_dir, games=games, draws_report=False)
         return
     start_run(config, folder, data_dir, games=games, draws_report=False)
     write_json(folder / "seconds.json", round(time.monotonic() - began, 3))

@@ -36,7 +36,7 @@ class ResultShape(BaseModel):
     model_config = _SHAPE
     sampler: str
     seed: int
-    accuracy: float
+    accuracy: float = Field(ge=0.0, le=1.0)
     loss: float | None
     rounds: int = Field(ge=0)
     spent: _Spent
@@ -53,7 +53,7 @@ class RoundShape(BaseModel):
     model_config = _SHAPE
     round: int = Field(ge=0)
     rule: str
-    accuracy: float | None
+    accuracy: float | None = Field(ge=0.0, le=1.0)
     loss: float | None
     noise_norm: _Spread
 
@@ -63,12 +63,18 @@ class _Data(BaseModel):
     checksum: str
 
 
+class _Named(BaseModel):
+    model_config = _SHAPE
+    name: str
+
+
 class ManifestShape(BaseModel):
     """A run's `manifest.json`."""
 
     model_config = _SHAPE
     code: str
     data: _Data
+    config: _Named
 
 
 def check_shape(value: Any, shape: type[BaseModel], where: str, remedy: str) -> None:

@@ -17,7 +17,7 @@ from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.cell_shape import ManifestShape, ResultShape, RoundShape, check_shape
 from fedpcs.experiments.files import read_json, read_object, write_whole
 from fedpcs.experiments.run_store import RunStore
-from fedpcs.experiments.sweep_config import Cell
+from fedpcs.experiments.sweep_config import Cell, is_run_of
 
 # What a cell's process ends with if another command is at that cell.
 IN_USE = 75
@@ -100,7 +100,9 @@ class CellStore:
         run, arm = self.run_of(cell), self.arm_of(cell)
         remedy = f"Delete the folder {run.folder}, and the cell is run again."
         result = _read(arm.folder / "result.json", ResultShape, remedy)
-        if (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
+        manifest = _read(run.folder / "manifest.json", ManifestShape, remedy)
+        is_other_run = not is_run_of(manifest["config"], cell)
+        if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
         try:
             rounds = tuple(arm.rounds())
@@ -111,7 +113,6 @@ class CellStore:
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
         for number, line in enumerate(rounds, 1):
             check_shape(line, RoundShape, f"{arm.log}: line {number}", remedy)
-        manifest = _read(run.folder / "manifest.json", ManifestShape, remedy)
         return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy))
 
     def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:

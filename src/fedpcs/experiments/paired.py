@@ -1,7 +1,8 @@
 """What several seeds say: a mean with its spread, and whether one of two things differs from the other seed by seed.
 
-Two arms that share a seed share a population, a split and a start. Their difference within each seed is free of what
-the seed brought, so it is the differences that are averaged and given an interval (Student 1908).
+Two arms that share a seed share a split and a start. Their difference within each seed is free of what the seed
+brought, so it is the differences that are averaged and given an interval (Student 1908). What all seeds share, such as
+a population, no interval over seeds speaks of.
 """
 
 from __future__ import annotations

@@ -132,10 +132,11 @@ def resume_run(
     watcher: Watcher | None = None,
     *,
     force: bool = False,
+    data_dir: Path | None = None,
     games: Path | None = None,
     draws_report: bool = True,
 ) -> RunStore:
-    """Go on with a run that was stopped, from its last checkpoints.
+    """Go on with a run that was stopped, from its last checkpoints; its data may lie elsewhere now, in `data_dir`.
 
     Raises:
         InvalidInput: Configuration, code or data are no longer those it began with, and `force` is not set.
@@ -152,7 +153,8 @@ def resume_run(
         if store.result is not None:
             watcher.say(f"{folder} is done already.")
             return store
-        data_dir = None if before.get("data_dir") is None else Path(before["data_dir"])
+        if data_dir is None and before.get("data_dir") is not None:
+            data_dir = Path(before["data_dir"])
         device, notes = _device(config)
         dataset = load_for(config, data_dir)
         check_same(store, make_manifest(config, _identity(config, dataset), data_dir, notes), force=force)

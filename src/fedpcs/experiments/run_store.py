@@ -27,8 +27,9 @@ from fedpcs.experiments.files import read_object, write_json, write_whole
 from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
+_LIBRARIES = ("fedpcs", "torch", "numpy", "numba", "scipy")
 # What must be the same for a resumed run to equal one that never stopped.
-_MUST_MATCH = ("config", "data", "code", "own_code", "fedpcs", "torch", "numpy", "numba", "scipy")
+_MUST_MATCH = ("config", "data", "code", "own_code", *_LIBRARIES)
 # Words in the paths of source files that show numbers and do not make them.
 _ONLY_SHOW = (
     *("cli/", "figure", "report", "page", "progress", "table"),
@@ -119,19 +120,18 @@ def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None
         "config": config.model_dump(mode="json"),
         "data": data,
         "data_dir": None if data_dir is None else str(data_dir.resolve()),
-        "code": code_digest(),
-        "own_code": digests(config),
-        "fedpcs": version("fedpcs"),
-        "torch": version("torch"),
-        "numpy": version("numpy"),
-        "numba": version("numba"),
-        "scipy": version("scipy"),
+        **_code(config),
         "python": platform.python_version(),
         "machine": platform.machine(),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "forced": [],
         "notes": notes,
     }
+
+
+def _code(config: RunConfig) -> dict[str, Any]:
+    libraries = {name: version(name) for name in _LIBRARIES}
+    return {"code": code_digest(), "own_code": digests(config), **libraries}
 
 
 def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
@@ -157,9 +157,9 @@ def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
 
 
 def is_by_this_code(store: RunStore) -> bool:
-    """Say whether a run was begun by the very code that is running now, fedpcs's and the user's own."""
-    before = store.manifest
-    return before.get("code") == code_digest() and before.get("own_code") == digests(store.config())
+    """Say whether a run was begun by the very code that is running now: fedpcs's, its libraries', the user's own."""
+    before, now = store.manifest, _code(store.config())
+    return all(before.get(name) == now[name] for name in now)
 
 
 @functools.cache

@@ -27,7 +27,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -162,6 +162,15 @@ class Cell:
         """What tells it from its neighbours."""
         place = [f"{key.rpartition('.')[2]} {value}" for key, value in self.point.items()]
         return ", ".join([self.sampler, *([self.variant] if self.variant else []), *place, f"seed {self.seed}"])
+
+
+def is_run_of(kept: Mapping[str, Any], cell: Cell) -> bool:
+    """Say whether a configuration that was kept is a cell's. One that only another version can read is believed."""
+    try:
+        config = RunConfig.model_validate_json(json.dumps(kept))
+    except ValidationError:
+        return True
+    return replace(cell, config=config).key == cell.key
 
 
 def set_of(values: Sequence[Any]) -> set[str]:
