@@ -474,7 +474,7 @@ def test_an_exhibit_whose_cells_fail_is_written_and_ends_in_an_error(tmp_path, m
         return {cell.key: "no such device" for cell in plan.cells}
 
     monkeypatch.setattr(reproduce, "carry_out", failing)
-    monkeypatch.setattr(reproduce, "plan_sweep", lambda cells, *_: compare.SweepPlan(tuple(cells), 0, {}, 1))
+    monkeypatch.setattr(reproduce, "plan_sweep", lambda cells, *_: compare.SweepPlan(tuple(cells), 0, {}, 1, 0))
     with pytest.raises(FedpcsError, match=r"cells could not be run, such as .*: no such device"):
         reproduce.reproduce("useful-privacy", "fashion-mnist", "quick", tmp_path)
     page = (tmp_path / "useful-privacy-fashion-mnist-quick" / "report.md").read_text()

@@ -54,18 +54,21 @@ class SweepPlan:
     num_done: int
     seconds: dict[str, float]
     num_jobs: int
-    num_games: int = 0
+    num_games: int
+
+    @property
+    def estimated_seconds(self) -> float:
+        """How long all that is missing will take."""
+        return sum(self.seconds.values()) / self.num_jobs
 
     @property
     def words(self) -> str:
         """The plan in a line."""
-        seconds = sum(self.seconds.values()) / self.num_jobs
-        return plan_words(self.cells, self.num_done, seconds, self.num_jobs, self.num_games)
+        return plan_words(self.cells, self.num_done, self.estimated_seconds, self.num_jobs, self.num_games)
 
     @property
     def numbers(self) -> dict[str, Any]:
         """The plan for a program."""
-        seconds = sum(self.seconds.values()) / self.num_jobs
         cells = [
             {"cell": cell.key, "words": cell.words, "is_done": cell.key not in self.seconds} for cell in self.cells
         ]
@@ -73,7 +76,7 @@ class SweepPlan:
             "num_cells": len(cells),
             "num_done": self.num_done,
             "num_games": self.num_games,
-            "estimated_seconds": seconds,
+            "estimated_seconds": self.estimated_seconds,
             "cells": cells,
         }
 
