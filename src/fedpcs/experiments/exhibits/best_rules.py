@@ -62,7 +62,7 @@ def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules
     """
     lowered = bound * (1.0 - VALIDATION_SHARE)
     cells = {
-        (name, rule): validation_cells(setting, name, [lowered], TUNING_SEEDS, {"sampling.rule": rule})
+        (name, rule): validation_cells(setting, name, [lowered], {"sampling.rule": rule})
         for name in SAMPLERS
         for rule in TRIED
     }

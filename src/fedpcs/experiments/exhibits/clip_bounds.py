@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 
 # Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
 _TRIED = (1.0, 3.0, 10.0)
-TUNING_SEEDS = (100, 101, 102)  # W is tuned on the first alone
+TUNING_SEEDS = (100, 101, 102)
 _CALIBRATION_SEED = 0
 VALIDATION_SHARE = 0.1
 _CLOSE_ENOUGH = 0.01
@@ -24,35 +25,46 @@ _START = {CALIBRATED: 60.0, SELFISH: 4.0}
 
 
 @dataclass(frozen=True)
-class Tuned:
-    """The W taken of those tried, and the accuracy it came to on validation records."""
+class TriedBounds:
+    """What each W that was tried came to for one sampler.
 
-    bound: float
-    accuracy: float
+    Attributes:
+        accuracy: On validation records by W, one for each seed.
+    """
+
+    accuracy: Mapping[float, tuple[float, ...]]
+
+    @property
+    def taken(self) -> float:
+        """The least W whose mean is within one standard error of the highest: less noise, and no luck."""
+        best = max(self.accuracy.values(), key=statistics.fmean)
+        enough = statistics.fmean(best) - statistics.stdev(best) / math.sqrt(len(best))
+        return min(bound for bound, reached in self.accuracy.items() if statistics.fmean(reached) >= enough)
+
+    @property
+    def reached(self) -> float:
+        """The mean accuracy of the W that is taken."""
+        return statistics.fmean(self.accuracy[self.taken])
 
 
-def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, Tuned]:
-    """Return each sampler's best W on an IID split, by its accuracy on validation records; no test record is read."""
+def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, TriedBounds]:
+    """Return what each W came to for each sampler on validation records of an IID split; no test record is read."""
     cells = {name: validation_cells(setting, name, _TRIED) for name in samplers}
     done = {one.cell.key: one for one in run([cell for some in cells.values() for cell in some])}
     found = {}
     for name, tried in cells.items():
-        results = [done[cell.key] for cell in tried if cell.key in done]
-        if missing := len(tried) - len(results):
+        if missing := sum(cell.key not in done for cell in tried):
             raise Unfinished(f"{missing} of the {len(tried)} trainings by which W is tuned for {name} are not done.")
-        found[name] = best_bound(results)
+        found[name] = TriedBounds({bound: _accuracies(tried, done, bound) for bound in _TRIED})
     return found
 
 
-def best_bound(results: Sequence[Done]) -> Tuned:
-    """Return the least W whose accuracy is within one standard error of the highest: less noise, and no luck."""
-    tried = [Tuned(float(one.cell.config.privacy.clip_norm), one.result["accuracy"]) for one in results]
-    best = max(one.accuracy for one in tried)
-    error = math.sqrt(best * (1.0 - best) / results[0].result["num_test"])
-    return min((one for one in tried if one.accuracy >= best - error), key=lambda one: one.bound)
+def _accuracies(tried: Sequence[Cell], done: Mapping[str, Done], bound: float) -> tuple[float, ...]:
+    chosen = [cell for cell in tried if float(cell.config.privacy.clip_norm) == bound]
+    return tuple(done[cell.key].result["accuracy"] for cell in chosen)
 
 
-def target_of(dataset: str, tuned: Tuned) -> float:
+def target_of(dataset: str, tuned: TriedBounds) -> float:
     """Return the accuracy that random sampling is calibrated to.
 
     The paper's own, if so short a training reaches it at all. Otherwise the same share of what it reaches, tuned, as
@@ -62,7 +74,7 @@ def target_of(dataset: str, tuned: Tuned) -> float:
     if random is None or fedpcs is None:
         raise InvalidInput(f"the paper prints no accuracy of random sampling on {dataset!r}.")
     wanted = random.mean / 100.0
-    return wanted if tuned.accuracy > wanted else tuned.accuracy * random.mean / fedpcs.mean
+    return wanted if tuned.reached > wanted else tuned.reached * random.mean / fedpcs.mean
 
 
 def tune_and_calibrate(dataset: str, setting: Setting, variant: str, run: Run) -> float:
@@ -121,11 +133,10 @@ def validation_cells(
     setting: Setting,
     sampler: str,
     bounds: Sequence[float],
-    seeds: Sequence[int] = TUNING_SEEDS[:1],
     changed: Mapping[str, str] | None = None,
 ) -> list[Cell]:
-    """Return trainings by which something is tuned: one for each bound and seed, scored on validation records."""
-    return _cells(setting, sampler, bounds, seeds, VALIDATION_SHARE, changed)
+    """Return trainings by which something is tuned: each bound with each tuning seed, scored on validation records."""
+    return _cells(setting, sampler, bounds, TUNING_SEEDS, VALIDATION_SHARE, changed)
 
 
 def _thirds(low: float, high: float) -> list[float]:

@@ -14,7 +14,9 @@ from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Profile, Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import run_table
+from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
 from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.paired import PairedDifference, paired_difference
 from fedpcs.experiments.sweep_groups import Group, Series, group
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
@@ -25,8 +27,10 @@ _DOUBT = 0.05  # shared by the baselines of a round
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Run the accuracy table's cells and return the page of their curves."""
-    variants = (TUNED,) if setting_of(dataset, profile).shorter else VARIANTS
-    return page_of(dataset, profile, run_table(dataset, profile, run, variants))
+    setting = setting_of(dataset, profile)
+    variants = (TUNED,) if setting.shorter else VARIANTS
+    tuned = tune_bounds(setting, run, SAMPLERS)
+    return page_of(dataset, profile, run_table(dataset, profile, run, tuned, variants))
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:

@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import findings_of, missed_calibration, run_table
+from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
 from fedpcs.experiments.exhibits.page import Drawing, Page, Table
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed
 from fedpcs.experiments.sweep_page import bar_words, comparison_page, comparison_table
@@ -19,7 +21,8 @@ from fedpcs.experiments.sweep_points import Bar
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Run the accuracy table's cells and return the page of the skewed ones."""
-    return page_of(dataset, profile, run_table(dataset, profile, run))
+    tuned = tune_bounds(setting_of(dataset, profile), run, SAMPLERS)
+    return page_of(dataset, profile, run_table(dataset, profile, run, tuned))
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
