@@ -1,5 +1,8 @@
 """Solved games are read back as they were, and a game that differs in anything is another game."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -59,3 +62,27 @@ def test_all_that_a_game_depends_on_is_in_its_key():
     assert len(keys) == len(others) + 2
     assert schedule_key(changed(training={"learning_rate": 0.7}), sampler) == schedule_key(base, sampler)
     assert schedule_key(base, make_sampler("delta")) == schedule_key(base, sampler)
+
+
+def test_a_game_solved_by_other_code_or_libraries_is_another_game(monkeypatch):
+    config, sampler = make_run_config(SMALL), make_sampler("random")
+    here = schedule_key(config, sampler)
+    solver_digest = schedule_store.solver_digest.__wrapped__
+    assert solver_digest() == schedule_store.solver_digest()
+    monkeypatch.setattr(schedule_store, "version", lambda name: "0")
+    assert solver_digest() != schedule_store.solver_digest()
+    monkeypatch.setattr(schedule_store, "solver_digest", lambda: "other")
+    assert schedule_key(config, sampler) != here
+
+
+def test_cells_know_their_solver_before_they_are_forked():
+    """Files may change while a sweep runs; what was loaded is what solves."""
+    script = "\n".join(
+        [
+            "import fedpcs.experiments.cell_process",
+            "from fedpcs.experiments.schedule_store import solver_digest",
+            "print(solver_digest.cache_info().currsize)",
+        ]
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "1"

@@ -362,6 +362,56 @@ def test_a_page_is_left_alone_where_its_cells_are_gone(whole, tmp_path):
     assert (page.read_bytes(), page.with_name("cells.csv").read_bytes()) == before
 
 
+def as_an_older_version_kept_it(folder):
+    """Under another key, and without a setting that version did not know."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["config"]["data"]["features"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder.rename(folder.with_name(f"{folder.name.rpartition('-')[0]}-{'0' * 16}"))
+
+
+def test_cells_that_an_older_version_has_named_otherwise_are_found(whole, tmp_path, monkeypatch):
+    cells, store = whole
+    older = CellStore(tmp_path / "older")
+    shutil.copytree(store.folder, older.folder)
+    kept = as_an_older_version_kept_it(older.run_of(cells[0]).folder)
+    monkeypatch.setattr(sweep, "_start", lambda *_: pytest.fail("a cell was run again"))
+    assert run_cells(cells, older) == {}
+    assert accuracies(cells, older) == accuracies(cells, store)
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), older.folder, "")
+    compare.write_sweep(tmp_path)
+    assert [row["folder"] for row in table_of(tmp_path)] == [kept.name, *(cell.folder_name for cell in cells[1:])]
+
+
+def test_a_folder_of_another_cell_is_not_taken_for_an_older_name_of_it(whole, tmp_path):
+    cells, store = whole
+    other = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "training.learning_rate": 0.07}}))
+    assert [cell.place for cell in other] == [cell.place for cell in cells]
+    assert not any(store.is_done(cell) for cell in other)
+    damaged = CellStore(tmp_path)
+    shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
+    (as_an_older_version_kept_it(damaged.run_of(cells[0]).folder) / "manifest.json").write_text("{")
+    assert not damaged.is_done(cells[0])
+
+
+def test_a_page_is_left_alone_where_none_of_its_cells_is_found(whole, tmp_path):
+    cells, store = whole
+    shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), None, "")
+    page = compare.write_sweep(tmp_path).report
+    before = page.read_bytes(), page.with_name("cells.csv").read_bytes()
+    shutil.rmtree(tmp_path / "cells")
+    with pytest.raises(CorruptFile, match=f"none of the {len(cells)} cells its page tells of"):
+        compare.write_sweep(tmp_path)
+    assert (page.read_bytes(), page.with_name("cells.csv").read_bytes()) == before
+
+
+def test_a_cell_at_two_places_of_a_table_is_planned_once(whole):
+    cells, store = whole
+    plan = compare.plan_sweep([*cells, replace(cells[0], variant="elsewhere")], store, None)
+    assert (len(plan.cells), plan.num_done) == (len(cells), len(cells))
+
+
 def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     private = {**TINY, "seeds": [0], "set": {**TINY["set"], "rounds": 2, "privacy.mode": "client"}}
     sweep_config = make_sweep_config(private)

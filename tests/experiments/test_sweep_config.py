@@ -28,6 +28,28 @@ def test_a_cell_is_its_numbers_and_not_its_name_or_engine():
     assert len({first.key, other.key, quorum.key}) == 3
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"engine.deadline_seconds": 0.5},  # who is too late is left out
+        {"game.population_seed": 1},
+        {"data.validation_share": 0.1},
+        {"evaluate_every": 2},
+        {"rounds": 7},
+    ],
+)
+def test_whatever_moves_a_number_makes_another_cell(change):
+    plain, changed = (cells_of(seeds=[0], samplers=["random"], set=one)[0] for one in ({}, change))
+    assert plain.key != changed.key
+
+
+def test_equal_numbers_are_the_same_cell_however_they_are_written():
+    whole, fraction = (cells_of(seeds=[0], samplers=["random"], set={"privacy.clip_norm": one})[0] for one in (3, 3.0))
+    assert whole.key == fraction.key
+    with pytest.raises(InvalidInput, match="are the same run"):
+        cells_of(grid={"privacy.clip_norm": [3, 3.0]})
+
+
 def test_what_was_tuned_for_a_sampler_is_its_own_and_a_variant_overrules_it():
     cells = cells_of(
         seeds=[0],

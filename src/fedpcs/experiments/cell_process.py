@@ -19,8 +19,11 @@ from fedpcs.experiments.files import write_json
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_store import RunStore, code_digest, is_by_this_code, locked
+from fedpcs.experiments.schedule_store import solver_digest
 
-code_digest()  # cells are forked from a process that has loaded this code, and are run by it whatever becomes of files
+# Cells are forked from a process that has loaded this code, and are run by it whatever becomes of files.
+code_digest()
+solver_digest()
 
 
 def work(connection: Connection, folder: str, config: str, data_dir: str | None, games: str) -> None:

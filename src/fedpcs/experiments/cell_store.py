@@ -5,6 +5,8 @@ STORE/games/…   STORE/cells/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…
 
 from __future__ import annotations
 
+import functools
+import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.cell_shape import ManifestShape, ResultShape, RoundShape, check_shape
 from fedpcs.experiments.files import read_json, read_object, write_whole
 from fedpcs.experiments.run_store import RunStore
-from fedpcs.experiments.sweep_config import Cell, is_run_of
+from fedpcs.experiments.sweep_config import Cell, kept_key
 
 # What a cell's process ends with if another command is at that cell.
 IN_USE = 75
@@ -33,6 +35,7 @@ class Done:
         rounds: Its log.
         manifest: What it was run with.
         seconds: How long its rounds took; None if that was not kept.
+        folder_name: Where it is kept among other cells.
     """
 
     cell: Cell
@@ -40,6 +43,7 @@ class Done:
     rounds: tuple[dict[str, Any], ...]
     manifest: dict[str, Any]
     seconds: float | None
+    folder_name: str
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,16 @@ class CellStore:
 
     def run_of(self, cell: Cell) -> RunStore:
         """Return the run a cell is kept as."""
-        return RunStore(self.folder / "cells" / cell.folder_name)
+        named = self.folder / "cells" / cell.folder_name
+        return RunStore(named if named.exists() else self._named_otherwise(cell) or named)
+
+    def _named_otherwise(self, cell: Cell) -> Path | None:
+        """Return the folder of the cell if a version that made other keys has finished it: found by its manifest."""
+        for result in sorted((self.folder / "cells").glob(f"{glob.escape(cell.place)}-*/result.json")):
+            manifest = result.with_name("manifest.json")
+            if manifest.is_file() and _key_in(manifest, manifest.stat().st_mtime_ns) == cell.key:
+                return result.parent
+        return None
 
     def arm_of(self, cell: Cell) -> ArmStore:
         """Return the one arm of that run."""
@@ -101,7 +114,7 @@ class CellStore:
         remedy = f"Delete the folder {run.folder}, and the cell is run again."
         result = _read(arm.folder / "result.json", ResultShape, remedy)
         manifest = _read(run.folder / "manifest.json", ManifestShape, remedy)
-        is_other_run = not is_run_of(manifest["config"], cell)
+        is_other_run = kept_key(manifest["config"]) not in (cell.key, None)  # its name has the key too
         if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
         try:
@@ -113,7 +126,7 @@ class CellStore:
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
         for number, line in enumerate(rounds, 1):
             check_shape(line, RoundShape, f"{arm.log}: line {number}", remedy)
-        return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy))
+        return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy), run.folder.name)
 
     def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:
         """Read those of some cells that are done; return them, and why others that should be cannot be read, by key."""
@@ -125,6 +138,15 @@ class CellStore:
             except CorruptFile as error:
                 damaged[cell.key] = str(error)
         return done, damaged
+
+
+@functools.lru_cache(maxsize=4096)
+def _key_in(manifest: Path, written: int) -> str | None:
+    """Return the key of the cell a manifest is of, as it was written at a time; None if it cannot be read."""
+    try:
+        return kept_key(read_object(manifest, "config")["config"])
+    except CorruptFile:
+        return None
 
 
 def _read(path: Path, shape: type[BaseModel], remedy: str) -> dict[str, Any]:

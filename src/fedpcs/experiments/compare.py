@@ -35,6 +35,7 @@ from fedpcs.experiments.sweep_spent import spent_by_client
 # Keys that only the file of a sweep has; a file without any of them is a run, to be varied by flags.
 _OF_A_SWEEP = ("base", "samplers", "set", "grid", "per_sampler", "variants")
 
+_AGAIN = "Give the `fedpcs compare` that made it again: done cells are reused."
 _SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
 
 
@@ -158,12 +159,13 @@ def plan_sweep(
     cells: Sequence[Cell], store: CellStore, data_dir: Path | None, num_jobs: int | None = None
 ) -> SweepPlan:
     """Return what is to be done, with its time; nothing is run but one client's training, to measure it."""
-    for cell in cells:
+    wanted = tuple({cell.key: cell for cell in cells}.values())  # one cell may stand at several places of a table
+    for cell in wanted:
         own_code.look_here(cell.config.data.name, cell.config.training.model, cell.sampler)
-    missing = [cell for cell in cells if not store.is_done(cell)]
+    missing = [cell for cell in wanted if not store.is_done(cell)]
     jobs = num_jobs or num_cores()
     num_games = len(unsolved_games(missing, store))
-    return SweepPlan(tuple(cells), len(cells) - len(missing), estimate(missing, data_dir), jobs, num_games)
+    return SweepPlan(wanted, len(wanted) - len(missing), estimate(missing, data_dir), jobs, num_games)
 
 
 def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
@@ -195,8 +197,8 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     A `cells.parquet` that is there already is written again, asked for or not, so that it never tells of older cells.
 
     Raises:
-        CorruptFile: The sweep's own file is damaged, or the folder its cells are in is not there. Of a cell that is
-            damaged, the page and the answer say so.
+        CorruptFile: The sweep's own file is damaged, or none of the cells that an earlier page told of is there. Of a
+            cell that is damaged, the page and the answer say so.
         InvalidInput: The table is wanted as Parquet too, and pyarrow is not installed.
     """
     kept = _read_kept(folder / "sweep.json")
@@ -204,10 +206,15 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     readable = {one.cell.key for one in done}
     missing = [cell for cell in kept.cells if cell.key not in readable]
     failures = {cell.key: reason for cell in missing if (reason := kept.store.failure_of(cell))} | damaged
+    table, typed = folder / "cells.csv", folder / "cells.parquet"
+    if not done and not failures and table.exists():
+        raise CorruptFile(
+            f"{folder}: none of the {len(kept.cells)} cells its page tells of is in {kept.store.folder}; "
+            f"the page is left as it is. Put them back. Or: {_AGAIN}"
+        )
     spent = spent_by_client(kept.store, done)
     page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command, spent=spent)
     written = write_page(page, folder)  # before the tables: whatever keeps one from being written, the page is there
-    table, typed = folder / "cells.csv", folder / "cells.parquet"
     wants_typed = with_parquet or (typed.exists() and can_write_parquet())
     if page.records:
         export_csv(page, table)
@@ -230,19 +237,18 @@ class _Kept:
 
 
 def _read_kept(path: Path) -> _Kept:
-    remedy = "Give the `fedpcs compare` that made it again: done cells are reused."
-    kept = read_object(path, "sweep", "cells", "command", remedy=remedy)
+    kept = read_object(path, "sweep", "cells", "command", remedy=_AGAIN)
     shapes = {"sweep": (dict,), "base": (dict, NoneType), "cells": (str, NoneType), "command": (str,)}
     if wrong := [key for key, kinds in shapes.items() if not isinstance(kept.get(key), kinds)]:
-        raise CorruptFile(f"{path}: {wrong[0]} must not be {kept[wrong[0]]!r}. {remedy}")
+        raise CorruptFile(f"{path}: {wrong[0]} must not be {kept[wrong[0]]!r}. {_AGAIN}")
     try:
         sweep = make_sweep_config(kept["sweep"], str(path))
         cells = make_cells(sweep, kept.get("base"), str(path))
     except InvalidInput as error:
-        raise CorruptFile(f"{error} {remedy}") from None
+        raise CorruptFile(f"{error} {_AGAIN}") from None
     place = path.parent if kept["cells"] is None else Path(kept["cells"])
     if not place.is_dir():
-        raise CorruptFile(f"{path}: its cells are in {place}, which is not there. Put it back. Or: {remedy}")
+        raise CorruptFile(f"{path}: its cells are in {place}, which is not there. Put it back. Or: {_AGAIN}")
     return _Kept(sweep.name, cells, CellStore(place), kept["command"])
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 
@@ -42,11 +43,14 @@ def check_folder(folder: Path, what: str) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file by `content`, or leave it as it is: no reader and no crash ever sees half of it."""
+    """Replace a file by `content`, or leave it as it is: no reader and no crash ever sees half of it.
+
+    Several processes may write the same file: they take turns, and the last one's content stays.
+    """
     temporary = path.with_name(path.name + ".partial")
     with disk_errors(path):
         try:
-            with temporary.open("wb") as stream:
+            with _opened_alone(temporary) as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -55,6 +59,18 @@ def write_whole(path: Path, content: bytes) -> None:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _opened_alone(path: Path) -> BinaryIO:
+    """Open a file to be written anew once nobody else is writing it."""
+    while True:
+        stream = path.open("ab")
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # whoever had it has renamed it: this is no longer the file of that name
+            if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                stream.truncate(0)
+                return stream
+        stream.close()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import io
 import json
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +36,7 @@ def schedule_key(config: RunConfig, sampler: Sampler) -> str:
         "sampling_ratio": float(config.sampling.sampling_ratio),
         "selection": selection_of(config, sampler),
         "is_played": is_played(config, sampler),
-        "solver": _solver_digest(),
+        "solver": solver_digest(),
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -84,11 +85,14 @@ def _read(path: Path) -> Schedule | None:
 
 
 @cache
-def _solver_digest() -> str:
-    """Return the digest of the code that solves games."""
+def solver_digest() -> str:
+    """Return the digest of the code that solves games, and of the libraries it computes with.
+
+    Files are read at the first call; what becomes of them later is not what this process runs.
+    """
     root = Path(fedpcs.__file__).parent
-    files = [*sorted((root / "game").rglob("*.py")), root / "_inclusion.py", root / "experiments" / "schedule.py"]
-    total = hashlib.sha256()
+    files = [*sorted((root / "game").rglob("*.py")), *sorted(root.glob("_*.py")), root / "experiments" / "schedule.py"]
+    total = hashlib.sha256("".join(f"{name} {version(name)}\0" for name in ("numpy", "scipy", "numba")).encode())
     for path in files:
         total.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()

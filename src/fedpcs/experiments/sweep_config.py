@@ -27,7 +27,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -42,7 +42,7 @@ _NO_MATTER: Any = {
     "name": True,
     "tensorboard": True,
     "checkpoint_every": True,
-    "engine": {"kind", "num_workers", "deadline_seconds"},
+    "engine": {"kind", "num_workers"},
     "federation": True,
 }
 
@@ -146,16 +146,21 @@ class Cell:
     @property
     def key(self) -> str:
         """Digest of all its numbers depend on, but data and code: equal cells of different sweeps are one."""
-        text = json.dumps(self.config.model_dump(mode="json", exclude=_NO_MATTER), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        numbers = _as_equal_text(self.config.model_dump(mode="json", exclude=_NO_MATTER))
+        return hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def place(self) -> str:
+        """How its folder's name begins: what a person looks for."""
+        config = self.config
+        ratio = f"{float(config.sampling.sampling_ratio):g}"
+        place = f"{config.data.name}-{config.data.partition}-{ratio}-{self.sampler}-seed{self.seed}"
+        return place.replace(":", ".")
 
     @property
     def folder_name(self) -> str:
         """Where it is kept among other cells: readable, and unique by its key."""
-        config = self.config
-        split = config.data.partition
-        ratio = f"{float(config.sampling.sampling_ratio):g}"
-        return f"{config.data.name}-{split}-{ratio}-{self.sampler}-seed{self.seed}-{self.key}".replace(":", ".")
+        return f"{self.place}-{self.key}"
 
     @property
     def words(self) -> str:
@@ -164,13 +169,24 @@ class Cell:
         return ", ".join([self.sampler, *([self.variant] if self.variant else []), *place, f"seed {self.seed}"])
 
 
-def is_run_of(kept: Mapping[str, Any], cell: Cell) -> bool:
-    """Say whether a configuration that was kept is a cell's. One that only another version can read is believed."""
+def _as_equal_text(value: Any) -> Any:
+    """Return a tree in which numbers that are equal are written alike: 3.0 as 3."""
+    if isinstance(value, dict):
+        return {key: _as_equal_text(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_as_equal_text(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def kept_key(kept: Mapping[str, Any]) -> str | None:
+    """Return the key of the cell a configuration was kept of; None if only another version can read it.
+
+    What a version before this one did not know is taken at its default.
+    """
     try:
-        config = RunConfig.model_validate_json(json.dumps(kept))
+        return Cell(RunConfig.model_validate_json(json.dumps(kept)), "", {}).key
     except ValidationError:
-        return True
-    return replace(cell, config=config).key == cell.key
+        return None
 
 
 def set_of(values: Sequence[Any]) -> set[str]:

@@ -41,4 +41,4 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "disclosure": "reads label counts" if cell.sampler == "fed-cbs" else "",
     } | more
     manifest = {"data": {"checksum": "c" * 64}, "code": code_digest(), "torch": "2.6", "fedpcs": "0", "numpy": "2"}
-    return Done(cell, result, lines, manifest, 12.5)
+    return Done(cell, result, lines, manifest, 12.5, cell.folder_name)

@@ -1,0 +1,40 @@
+"""Files that are whole or not there, whoever writes them and how often."""
+
+import multiprocessing
+
+import pytest
+
+from fedpcs.errors import FedpcsError
+from fedpcs.experiments.files import write_whole
+
+
+def write_often(path, content, times):
+    for _ in range(times):
+        write_whole(path, content)
+
+
+def test_processes_that_write_one_file_take_turns(tmp_path):
+    path = tmp_path / "game.npz"
+    contents = [bytes([letter]) * 200_000 for letter in b"abc"]
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=write_often, args=(path, content, 40)) for content in contents]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert path.read_bytes() in contents
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_writer_left_is_written_over(tmp_path):
+    path = tmp_path / "result.json"
+    (tmp_path / "result.json.partial").write_bytes(b"a long beginning of something else")
+    write_whole(path, b"{}")
+    assert path.read_bytes() == b"{}"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(FedpcsError, match="cannot be written: No such file or directory"):
+        write_whole(tmp_path / "nowhere" / "file", b"")
