@@ -420,7 +420,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     compare.remember_sweep(tmp_path, sweep_config, None, "fedpcs compare")
     assert "No client spends more than" in compare.write_sweep(tmp_path).report.read_text()
     done = [store.read(cell) for cell in cells]
-    spent = spent_by_client(store, done)
+    spent = spent_by_client(done)
     for one in done:
         every, known = spent[one.cell.key], one.result["spent"]
         assert every.shape == (one.cell.config.data.num_clients,)
@@ -428,7 +428,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         assert charged.size == known["num_clients"]
         assert (charged.min(), charged.max()) == (known["epsilon"]["minimum"], known["epsilon"]["maximum"])
     renamed = make_cells(make_sweep_config({**private, "name": "another"}))
-    shared = spent_by_client(store, [store.read(cell) for cell in renamed])
+    shared = spent_by_client([store.read(cell) for cell in renamed])
     assert {key: values.tolist() for key, values in shared.items()} == {key: v.tolist() for key, v in spent.items()}
     topics = [one.topic for one in comparison_page("tiny", done, spent=spent).drawings]
     assert [topic for topic in topics if topic.startswith("privacy spent by each client")]
@@ -436,7 +436,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     for told in (nothing, None):
         assert len(comparison_page("tiny", done, spent=told).drawings) < len(topics)
     store.arm_of(cells[0]).ledger.write_bytes(b"no ledger")
-    assert spent_by_client(store, done).keys() == {cells[1].key}
+    assert spent_by_client(done).keys() == {cells[1].key}
 
 
 def test_a_sweep_names_its_seeds_and_writes_a_gain_of_nothing_as_zero(whole):

@@ -44,6 +44,8 @@ class ResultShape(BaseModel):
     paid: float
     game: _Game
     num_test: int = Field(ge=1)
+    num_parameters: int = Field(ge=1)
+    num_left: int = Field(ge=0)
     disclosure: str
 
 
@@ -55,6 +57,7 @@ class RoundShape(BaseModel):
     rule: str
     accuracy: float | None = Field(ge=0.0, le=1.0)
     loss: float | None
+    update_norm: _Spread
     noise_norm: _Spread
 
 

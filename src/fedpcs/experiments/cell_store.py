@@ -35,7 +35,7 @@ class Done:
         rounds: Its log.
         manifest: What it was run with.
         seconds: How long its rounds took; None if that was not kept.
-        folder_name: Where it is kept among other cells.
+        folder: Where it is kept.
     """
 
     cell: Cell
@@ -43,7 +43,7 @@ class Done:
     rounds: tuple[dict[str, Any], ...]
     manifest: dict[str, Any]
     seconds: float | None
-    folder_name: str
+    folder: Path
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CellStore:
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
         for number, line in enumerate(rounds, 1):
             check_shape(line, RoundShape, f"{arm.log}: line {number}", remedy)
-        return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy), run.folder.name)
+        return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy), run.folder)
 
     def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:
         """Read those of some cells that are done; return them, and why others that should be cannot be read, by key."""

@@ -30,7 +30,6 @@ from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_progress import SweepDisplay, plan_words
-from fedpcs.experiments.sweep_spent import spent_by_client
 
 # Keys that only the file of a sweep has; a file without any of them is a run, to be varied by flags.
 _OF_A_SWEEP = ("base", "samplers", "set", "grid", "per_sampler", "variants")
@@ -212,8 +211,7 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
             f"{folder}: none of the {len(kept.cells)} cells its page tells of is in {kept.store.folder}; "
             f"the page is left as it is. Put them back. Or: {_AGAIN}"
         )
-    spent = spent_by_client(kept.store, done)
-    page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command, spent=spent)
+    page = comparison_page(kept.name, done, failures, missing=missing, command=kept.command)
     written = write_page(page, folder)  # before the tables: whatever keeps one from being written, the page is there
     wants_typed = with_parquet or (typed.exists() and can_write_parquet())
     if page.records:

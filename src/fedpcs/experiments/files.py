@@ -54,7 +54,7 @@ def write_whole(path: Path, content: bytes) -> None:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            temporary.replace(path)
+                temporary.replace(path)  # before the next writer may have it
             sync_folder(path.parent)
         except OSError:
             temporary.unlink(missing_ok=True)

@@ -24,6 +24,7 @@ from fedpcs.experiments.page_markdown import as_markdown
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
+from fedpcs.experiments.sweep_page import mixed
 from fedpcs.experiments.sweep_progress import duration
 
 _RUN = "Give the command without --only-done."
@@ -64,7 +65,8 @@ def reproduce(
         raise InvalidInput(f"--only-done: {name} is not made of cells but made anew each time. Leave it out.")
     check_folder(root, "--out")
     began = time.monotonic()
-    cells = _Cells({}, {}, {})
+    code_digest()  # of the files as they are now, when they are loaded
+    cells = _Cells({}, {}, {}, {})
     run = _runner(CellStore(root), data_dir, num_jobs, only_done, cells)
     try:
         page = found.make(Wanted(dataset, profile, data_dir, run))
@@ -82,14 +84,16 @@ def reproduce(
 
 @dataclass(frozen=True)
 class _Cells:
-    """Cells an exhibit has to do without, by key, filled as it is made.
+    """Cells behind an exhibit, by key, filled as it is made.
 
     Attributes:
-        missing: All of them.
+        done: Those it goes by, in its tables or in what was sought for them.
+        missing: Those it has to do without.
         failures: Why some could not be run.
         damaged: Why some that are finished could not be read.
     """
 
+    done: dict[str, Done]
     missing: dict[str, Cell]
     failures: dict[str, str]
     damaged: dict[str, str]
@@ -119,27 +123,32 @@ def write_exhibit(page: Page, folder: Path) -> Path:
     return report
 
 
-def _runner(store: CellStore, data_dir: Path | None, num_jobs: int | None, only_done: bool, without: _Cells) -> Run:
-    """Return what runs an exhibit's cells; those it has to do without go into `without`."""
+def _runner(store: CellStore, data_dir: Path | None, num_jobs: int | None, only_done: bool, behind: _Cells) -> Run:
+    """Return what runs an exhibit's cells, and notes in `behind` what became of them."""
 
     def run(cells: Sequence[Cell]) -> list[Done]:
         if not only_done and not all(store.is_done(cell) for cell in cells):
-            without.failures.update(carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir))
+            behind.failures.update(carry_out(plan_sweep(cells, store, data_dir, num_jobs), store, data_dir))
         for cell in filter(store.is_done, cells):  # another command may have done what failed here
-            without.failures.pop(cell.key, None)
+            behind.failures.pop(cell.key, None)
         done, damaged = store.read_all(cells)
-        without.damaged.update(damaged)
-        readable = {one.cell.key for one in done}
-        without.missing.update({cell.key: cell for cell in cells if cell.key not in readable})
+        behind.damaged.update(damaged)
+        readable = {one.cell.key: one for one in done}
+        behind.done.update(readable)
+        behind.missing.update({cell.key: cell for cell in cells if cell.key not in readable})
         return done
 
     return run
 
 
-def _told(page: Page, without: _Cells, seconds: float | None) -> Page:
-    """Return the page with what is missing and why, and how long it took to make, if anything was run."""
-    missing, reasons = without.missing, without.failures | without.damaged
-    words = [f"{len(missing)} cells are missing, such as {next(iter(missing.values())).words}."] if missing else []
+def _told(page: Page, behind: _Cells, seconds: float | None) -> Page:
+    """Return the page with what is missing and why, and how long it took to make, if anything was run.
+
+    Cells by which something was sought stand in no table; where they were made otherwise than others, that is said too.
+    """
+    missing, reasons = behind.missing, behind.failures | behind.damaged
+    words = [warning for warning in mixed(list(behind.done.values())) if warning not in page.warnings]
+    words += [f"{len(missing)} cells are missing, such as {next(iter(missing.values())).words}."] if missing else []
     words += [f"{missing[key].words}: {reason}" for key, reason in list(reasons.items())[:10]]
     versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
     made = {**versions, "python": platform.python_version(), "machine": platform.machine(), "code": code_digest()}

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
+from fedpcs.experiments import sweep_spending as spending
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.page import Drawing, Page, Table
 from fedpcs.experiments.paired import PairedDifference
 from fedpcs.experiments.run_report_promise import promise
 from fedpcs.experiments.run_store import code_digest
-from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_figures import curves_figure
 from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, is_alike, summary
 from fedpcs.experiments.sweep_points import Bar, Curve
-from fedpcs.experiments.sweep_spent import seed_words, spent_drawing
+from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
+from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
 
 REFERENCE = "fedpcs"
 # What manifests must agree on for cells to be compared like with like.
@@ -48,10 +48,7 @@ _MEANINGS = {
     "standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence, wider "
     "than the one shown, put it above every other sampler",
     "fedpcs minus it": "mean paired difference of accuracy in points, same seeds, with its 95 % t-interval",
-    "ε": "spent by the least, the median and the greatest client among those ever drawn, mean over seeds, the greatest "
-    "over all; rounded up",
-    "rewards": "owed to clients in all, mean over seeds",
-    "exploitability": "mean gain of a client that alone leaves the equilibrium, over mean utility; the largest game",
+    **spending.MEANINGS,
     "reads in clear": "what the sampler learns about clients beyond what the noise protects",
 }
 
@@ -63,7 +60,6 @@ def comparison_page(
     *,
     missing: Sequence[Cell] = (),
     command: str = "",
-    spent: Mapping[str, FloatArray] | None = None,
 ) -> Page:
     """Return the page of a sweep.
 
@@ -73,9 +69,8 @@ def comparison_page(
         failures: Why others could not be run, by key.
         missing: Cells that are not done.
         command: What runs the sweep again.
-        spent: What each client spent, by its cell's key, if that is to be drawn.
     """
-    groups = group(done)
+    groups, spent = group(done), spent_by_client(done)
     return Page(
         name=name,
         title=f"Sweep {name}",
@@ -83,7 +78,7 @@ def comparison_page(
         facts=facts(done),
         warnings=(*_missing(missing, failures or {}), *mixed(done)),
         tables=tuple(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
-        drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent or {}))),
+        drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent))),
         privacy=privacy_words(done),
         settings=settings_of(done),
         commands=_commands(command, done),
@@ -109,7 +104,7 @@ def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]
 def _alone(one: Done) -> str:
     return (
         "runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name, "
-        f"such as {one.folder_name}"
+        f"such as {one.folder.name}"
     )
 
 
@@ -146,23 +141,15 @@ def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
 
 
 def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
-    rational = [one for one in series.done if one.cell.config.game.behaviour == "rational"]
-    played = [gain for one in rational if (gain := one.result["game"]["exploitability"]) is not None]
-    is_private = series.done[0].cell.config.privacy.mode != "none"
     return (
         series.sampler,
         accuracy_words(series, reference),
         "–" if reference is None or reference.sampler == series.sampler else against_words(reference, series),
-        _epsilon(series) if is_private else "no noise",
-        style.amount(series.mean("paid")),
-        _exploitability(max(played)) if played else "not played",
+        epsilon(series),
+        rewards(series),
+        exploitability(series),
         series.done[0].result["disclosure"] or "nothing",
     )
-
-
-def _exploitability(share: float) -> str:
-    """Return what deviating gains in per cent; what rounding alone explains is zero."""
-    return style.percent(share) if share > style.ROUNDING else f"0{_SPACE}%"
 
 
 def against_words(reference: Series, series: Series) -> str:
@@ -223,19 +210,12 @@ def _signed(share: float) -> str:
     return f"{100.0 * share:+.1f}".replace("-", "−")
 
 
-def _epsilon(series: Series) -> str:
-    least, middle = series.mean("spent", "epsilon", "minimum"), series.mean("spent", "epsilon", "median")
-    greatest = series.greatest("spent", "epsilon", "maximum")
-    return " / ".join(rounded_up(value) for value in (least, middle, greatest))
-
-
 def curve_drawings(found: Group) -> list[Drawing]:
     """Return the figures of one group: accuracy and loss over rounds. One round alone makes no curve."""
     if all(series.curve("accuracy")[0].size < _LEAST_POINTS for series in found.series):
         return []
     place = f" ({found.words})" if found.words else ""
-    best = max(found.series, key=lambda series: float(series.accuracy.mean()))
-    records = best.done[0].cell.config.data.evaluated_on
+    records = found.series[0].done[0].cell.config.data.evaluated_on
     seeds = seed_words(sorted({seed for series in found.series for seed in series.seeds}))
     note = f"{found.words or 'All cells'}; on {records}; mean and one standard deviation over {seeds}."
 
@@ -244,11 +224,23 @@ def curve_drawings(found: Group) -> list[Drawing]:
             f"{quantity} over rounds{place}", lambda: curves_figure(_curves(found, quantity), quantity, title, note)
         )
 
-    lowest = min(found.series, key=lambda series: series.mean("loss") if _has_loss(series) else math.inf)
-    drawings = [drawing("accuracy", f"{best.sampler} ends highest, at {points(float(best.accuracy.mean()))}")]
-    if _has_loss(lowest):
-        drawings.append(drawing("loss", f"{lowest.sampler} ends with the lowest loss, {lowest.mean('loss'):.3f}"))
+    drawings = [drawing("accuracy", _accuracy_title(found))]
+    if losses := sorted(series.mean("loss") for series in found.series if _has_loss(series)):
+        drawings.append(drawing("loss", f"Loss ends at {_ends([f'{value:.3f}' for value in losses])}"))
     return drawings
+
+
+def _accuracy_title(found: Group) -> str:
+    """Name whoever ends highest only if the seeds do."""
+    best, ends = best_of(found), sorted(float(series.accuracy.mean()) for series in found.series)
+    if best is not None:
+        return f"{best.sampler} ends highest, at {points(ends[-1])}"
+    doubt = ": seeds do not set one sampler apart" if len(ends) > 1 else ""
+    return f"Accuracy ends at {_ends([points(end) for end in ends])}{doubt}"
+
+
+def _ends(ordered: Sequence[str]) -> str:
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
 def _has_loss(series: Series) -> bool:
@@ -318,7 +310,23 @@ def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:
         f"{one.cell.sampler}: {one.result['disclosure']}." for one in done if one.result["disclosure"]
     )
     once = "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
-    return (*promises, *reads, *((once,) if any(one.cell.config.privacy.mode != "none" for one in done) else ()))
+    is_private = any(one.cell.config.privacy.mode != "none" for one in done)
+    return (*promises, *reads, *((once,) if is_private else ()), *_limits(done))
+
+
+def _limits(done: Sequence[Done]) -> tuple[str, ...]:
+    """Say how many clients reached their limit: what they then spent and earned was not the game's to choose."""
+    limited = [one for one in done if one.cell.config.privacy.limit_epsilon is not None]
+    left: dict[str, list[int]] = {}
+    for one in limited:
+        left.setdefault(one.cell.sampler, []).append(one.result["num_left"])
+    if not any(map(any, left.values())):
+        return ()
+    told = "; ".join(f"{name} {statistics.fmean(counts):.1f}" for name, counts in left.items())
+    return (
+        f"Clients that reached their limit of ε and left, mean over cells: {told}. The certificate is of clients "
+        "that play to the end and does not know of limits: what these spent and earned, the limit has cut.",
+    )
 
 
 def settings_of(done: Sequence[Done]) -> dict[str, dict[str, str]]:
@@ -364,7 +372,7 @@ def record_of(one: Done) -> dict[str, Any]:
     config, result = one.cell.config, one.result
     return {
         "cell": one.cell.key,
-        "folder": one.folder_name,
+        "folder": one.folder.name,
         "variant": one.cell.variant,
         "data": config.data.name,
         "partition": config.data.partition,

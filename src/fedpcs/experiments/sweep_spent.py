@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,9 +13,10 @@ from matplotlib.ticker import FuncFormatter, MultipleLocator
 from fedpcs._validate import FloatArray
 from fedpcs.errors import FedpcsError
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.cell_store import CellStore, Done
+from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.page import Drawing
 from fedpcs.experiments.run_figures_page import NothingToDraw
+from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_groups import Group
 from fedpcs.experiments.sweep_labels import PointLabel, label_line_ends
@@ -26,23 +28,24 @@ from fedpcs.privacy.ledger import PrivacyLedger
 _MOST_STEPS = 400
 
 
-def spent_by_client(store: CellStore, done: Sequence[Done]) -> dict[str, FloatArray]:
+def spent_by_client(done: Sequence[Done]) -> dict[str, FloatArray]:
     """Return (clients,) ε that each client of each cell spent, zero for those never drawn, by the cell's key.
 
     Cells whose ledger is not there, or cannot be read, are not in it: a page does without that figure.
     """
     found = {}
     for one in done:
-        if store.arm_of(one.cell).ledger.is_file():
+        path = RunStore(one.folder).arm(one.cell.sampler, one.cell.seed).ledger
+        if path.is_file():
             with suppress(FedpcsError):
-                found[one.cell.key] = _spent(store, one)
+                found[one.cell.key] = _spent(path, one)
     return found
 
 
-def _spent(store: CellStore, one: Done) -> FloatArray:
+def _spent(path: Path, one: Done) -> FloatArray:
     config = one.cell.config
     law: Method = "tight" if config.privacy.noise == "exact" else "exact"
-    with PrivacyLedger.open(store.arm_of(one.cell).ledger) as ledger:
+    with PrivacyLedger.open(path) as ledger:
         # Under the name of the sweep that ran it: another that shares the cell may be called otherwise.
         name = one.manifest["config"]["name"]
         totals = ledger.totals(f"{name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from fedpcs.experiments.cell_store import Done
@@ -34,6 +35,8 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "loss": 2.0 - accuracy,
         "rounds": rounds,
         "num_test": 10_000,
+        "num_parameters": 1_000,
+        "num_left": 0,
         "spent": {"rho": spread, "epsilon": spread, "num_clients": 10},
         "delta": 1e-5,
         "paid": paid,
@@ -41,4 +44,4 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "disclosure": "reads label counts" if cell.sampler == "fed-cbs" else "",
     } | more
     manifest = {"data": {"checksum": "c" * 64}, "code": code_digest(), "torch": "2.6", "fedpcs": "0", "numpy": "2"}
-    return Done(cell, result, lines, manifest, 12.5, cell.folder_name)
+    return Done(cell, result, lines, manifest, 12.5, Path("cells") / cell.folder_name)

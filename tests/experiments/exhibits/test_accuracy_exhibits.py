@@ -35,8 +35,10 @@ from fedpcs.experiments.exhibits.clip_bounds import (
 )
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
+from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 from fedpcs.experiments.sweep_groups import group
 from fedpcs.experiments.sweep_page import comparison_page
+from fedpcs.experiments.sweep_spending import noise_to_signal
 from fedpcs.learning.datasets import DATASETS
 
 QUICK = setting_of("fashion-mnist", "quick")
@@ -187,8 +189,9 @@ def test_the_page_of_unmoved_clients_has_one_bound_and_both_behaviours():
     page = unmoved_clients.make_page(
         "fashion-mnist", "quick", runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked)
     )
-    assert [table.title for table in page.tables] == [f"{variant}: iid, τ = 0.2" for variant in UNMOVED]
-    bounds = {row[page.tables[0].headings.index("W")] for table in page.tables for row in table.rows}
+    tables = page.tables[:-1]
+    assert [table.title for table in tables] == [f"{variant}: iid, τ = 0.2" for variant in UNMOVED]
+    bounds = {row[tables[0].headings.index("W")] for table in tables for row in table.rows}
     assert len(bounds) == 1
     assert "unmoved-clients" in page.commands[0][0]
 
@@ -199,7 +202,7 @@ def test_the_page_shows_every_bound_that_was_tried_and_the_tables_have_those_tak
         return 0.8 - 0.01 * abs(float(cell.config.privacy.clip_norm) - likes) + 0.0001 * cell.seed
 
     page = accuracy_table.make_page("cifar-10", "quick", runner(score, []))
-    *tables, tried = page.tables
+    *tables, _, tried = page.tables
     assert tried.headings == ("sampler", "W = 1", "W = 3", "W = 10", "taken")
     taken = {row[0]: row[-1] for row in tried.rows}
     assert taken == dict.fromkeys(SAMPLERS, "3") | {"delta": "10"}
@@ -223,7 +226,7 @@ def test_every_sampler_gets_the_rule_that_did_best_on_validation_records():
     assert [table.title for table in page.tables[:2]] == [
         f"W calibrated, rule tuned: {split}, τ = 0.2" for split in ("iid", "dirichlet")
     ]
-    assert {row[0]: row[-1] for row in page.tables[2].rows} == wanted
+    assert {row[0]: row[-1] for row in page.tables[-1].rows} == wanted
 
 
 def test_rules_are_tuned_under_the_noise_of_the_table_on_records_nobody_is_scored_on():
@@ -269,11 +272,12 @@ def test_verdicts_follow_the_level_and_the_lead(lead, level, verdict):
     page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(lead))
     assert {finding.verdict for finding in page.findings if "comes to" in finding.claim} == {level}
     assert {finding.verdict for finding in page.findings if "above the best" in finding.claim} == {verdict}
-    assert len(page.tables) == 4
+    tables = page.tables[:-1]
+    assert len(tables) == 4
     assert "84.43" in str(page.tables[0].rows)
-    assert all((0, 1) not in table.bold for table in page.tables)  # random is the first row, and never the best
+    assert all((0, 1) not in table.bold for table in tables)  # random is the first row, and never the best
     best = SAMPLERS.index("fedpcs")
-    assert all(((best, 1) in table.bold) == (lead > 0.0) for table in page.tables)
+    assert all(((best, 1) in table.bold) == (lead > 0.0) for table in tables)
     assert "10 rounds where W is tuned and 4 elsewhere, instead of 30" in page.shrunk[0]
 
 
@@ -306,10 +310,40 @@ def test_samplers_without_a_common_seed_are_not_compared():
     assert "No pair" in non_iid.page_of("fashion-mnist", "quick", split).headline
 
 
-def test_the_noise_is_the_median_clients():
-    page = accuracy_table.page_of("fashion-mnist", "quick", whole_table(0.1))
-    column = page.tables[0].headings.index("noise")
-    assert {row[column] for row in page.tables[0].rows} == {"3"}
+def test_what_accuracies_cost_stands_beside_them():
+    spending = accuracy_table.page_of("fashion-mnist", "quick", whole_table(0.1)).tables[-1]
+    assert [row[:2] for row in spending.rows[:2]] == [
+        ("W tuned, split iid, τ 0.2", "random"),
+        ("W tuned, split iid, τ 0.2", "aocs"),
+    ]
+    assert len(spending.rows) == 4 * len(SAMPLERS)
+    columns = dict(zip(spending.headings, zip(*spending.rows, strict=True), strict=True))
+    assert set(columns["ε"]) == {"2.50 / 5.00 / 10.00"}
+    assert set(columns["rewards"]) == {"100"}
+    assert set(columns["exploitability"]) == {"0.001\N{NO-BREAK SPACE}%"}
+    assert set(columns["W"]) == {"1", "20"}
+    # Of the median client, 5 long with its noise, of which 3 is noise: 4 is left.
+    assert [set(columns[name]) for name in ("sent", "noise", "noise ÷ signal")] == [{"5"}, {"3"}, {"0.75"}]
+
+
+@pytest.mark.parametrize(
+    ("sent", "noise", "words"),
+    [(5.0, 0.0, "no noise"), (5.0, 3.0, "0.75"), (100.0, 100.0, "above 2.4"), (99.0, 100.0, "above 2.4")],
+)
+def test_a_signal_that_drowns_is_not_measured(sent, noise, words):
+    """Of 1,000 numbers a squared norm varies by 4.5 %, and four times that is 0.18 of it."""
+    assert noise_to_signal(sent, noise, 1_000) == words
+
+
+def test_clients_cut_off_by_their_limit_are_counted():
+    limited = {"privacy.limit_epsilon": 8.0, "rounds": 3}
+    sweep = {"samplers": ["fedpcs", "random"], "seeds": [0, 1], "set": limited}
+    cells = make_cells(make_sweep_config(sweep))
+    left = {("fedpcs", 0): 40, ("fedpcs", 1): 45}
+    done = [made(cell, 0.5, num_left=left.get((cell.sampler, cell.seed), 0)) for cell in cells]
+    (told,) = [words for words in comparison_page("sweep", done).privacy if "limit" in words]
+    assert "fedpcs 42.5; random 0.0" in told
+    assert not any("limit" in words for words in comparison_page("sweep", done[2:]).privacy)
 
 
 @pytest.mark.parametrize(("lead", "verdict"), [(0.1, "agrees"), (-0.1, "differs")])

@@ -24,6 +24,7 @@ from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Series, against, group, has_common_seed, summary
 from fedpcs.experiments.sweep_page import bar_words, comparison_page, spread_words
 from fedpcs.experiments.sweep_points import Bar
+from fedpcs.experiments.sweep_spending import spending_table
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}
@@ -83,7 +84,8 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     """Return the page of finished cells."""
-    found = {one.variant: one.series[0] for one in group(done)}
+    groups = group(done)
+    found = {one.variant: one.series[0] for one in groups}
     series = {label: found[label] for label, _, _ in STEPS if label in found}
     bars = gains(series)
     table = Table(
@@ -108,7 +110,12 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         shrunk=shrunk(setting_of(dataset, profile), [CALIBRATED], ["random", "fedpcs"]),
         findings=(*(_finding(bar) for bar in bars), *_draw_alone(found), *_best_rule(dataset, rules)),
         claims_heading="What each step should gain, and what it did",
-        tables=(table, *_crossed_table(found), *_rules_table(dataset, rules)),
+        tables=(
+            table,
+            *_crossed_table(found),
+            *_rules_table(dataset, rules),
+            *((spending_table(groups),) if groups else ()),
+        ),
         drawings=(Drawing("gain of each step", lambda: _figure(bars, dataset)),) if bars else (),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -34,6 +33,7 @@ from fedpcs.experiments.sweep_page import (
     points,
     spread_words,
 )
+from fedpcs.experiments.sweep_spending import spending_table
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _CLOSE_POINTS = 1.0
@@ -46,7 +46,6 @@ _MEANINGS = {
     "paper's difference": "of the printed means, in points",
     "W": "clipping bound of the update, to which the noise is proportional",
     "rule": "of aggregation",
-    "noise": "norm of the noise on the median client's update, last round, mean over seeds; updates are at most W long",
 }
 _CALIBRATION = (
     "W is the same for all. It was sought on random sampling alone, seed 0, IID, by test records, for the accuracy the "
@@ -113,7 +112,10 @@ def page_of(
         shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in groups]),
         warnings=(*base.warnings, *missed_calibration(dataset, groups)),
         findings=tuple(finding for one in groups for finding in findings_of(dataset, one)),
-        tables=tuple(_table(dataset, one, with_meanings=one is groups[0]) for one in groups),
+        tables=(
+            *(_table(dataset, one, with_meanings=one is groups[0]) for one in groups),
+            *((spending_table(groups),) if groups else ()),
+        ),
     )
 
 
@@ -189,7 +191,6 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
                 else f"{reference.mean - printed.mean:+.1f}",
                 f"{float(series.done[0].cell.config.privacy.clip_norm):g}",
                 series.done[0].rounds[-1]["rule"],
-                _noise(series.done),
                 series.done[0].result["disclosure"] or "nothing",
             )
         )
@@ -201,7 +202,6 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
         "paper's difference",
         "W",
         "rule",
-        "noise",
         "reads in clear",
     )
     bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
@@ -222,10 +222,6 @@ def _tried_table(tuned: Mapping[str, TriedBounds]) -> Table:
         note="Taken is the least whose mean is within one standard error of the highest. "
         f"{len(TUNING_SEEDS)} trainings each, IID, τ = {_RATIO:g}, seeds that no table has; no test record was read.",
     )
-
-
-def _noise(done: Sequence[Done]) -> str:
-    return f"{statistics.fmean(one.rounds[-1]['noise_norm']['median'] for one in done):.3g}"
 
 
 def _headline(groups: Sequence[Group]) -> str:
