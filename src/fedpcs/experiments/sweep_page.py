@@ -216,8 +216,9 @@ def curve_drawings(found: Group) -> list[Drawing]:
         return []
     place = f" ({found.words})" if found.words else ""
     records = found.series[0].done[0].cell.config.data.evaluated_on
-    seeds = seed_words(sorted({seed for series in found.series for seed in series.seeds}))
-    note = f"{found.words or 'All cells'}; on {records}; mean and one standard deviation over {seeds}."
+    seeds = sorted({seed for series in found.series for seed in series.seeds})
+    over = "mean and one standard deviation over " if len(seeds) > 1 else ""
+    note = f"{found.words or 'All cells'}; on {records}; {over}{seed_words(seeds)}."
 
     def drawing(quantity: Any, title: str) -> Drawing:
         return Drawing(

@@ -65,7 +65,7 @@ def spent_drawing(found: Group, spent: Mapping[str, FloatArray]) -> Drawing:
     place = f" ({found.words})" if found.words else ""
     seeds = sorted({seed for series in found.series for seed in series.seeds})
     delta = style.amount(float(found.series[0].done[0].result["delta"]))
-    told = f"{found.words or 'All cells'}; {seed_words(seeds)} together, at δ = {delta}."
+    told = f"{found.words or 'All cells'}; {seed_words(seeds)}{' together' if len(seeds) > 1 else ''}, at δ = {delta}."
     note = f"{told} Clients never drawn spent nothing."
     return Drawing(f"privacy spent by each client{place}", lambda: spent_figure(by_sampler, note))
 
