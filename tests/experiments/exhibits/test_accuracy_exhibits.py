@@ -481,9 +481,11 @@ def test_useful_privacy_holds_accuracy_and_epsilon_to_their_goals(accuracy, epsi
     [
         ((0.02, 0.021, 0.019), 0.0, "agrees"),
         ((0.02, 0.021, 0.019), 0.5, "in part"),
-        ((0.0, 0.0, 0.0), -0.5, "agrees"),
-        ((0.0, 0.0, 0.0), 0.5, "differs"),
+        ((0.02, 0.021, 0.019), -0.5, "agrees"),
+        ((0.0, 0.0, 0.0), -0.5, "cannot say"),  # three equal counts of records are not known to be equal
+        ((0.0, 0.0, 0.0), 0.5, "cannot say"),
         ((-0.02, -0.021, -0.019), 0.0, "differs"),
+        ((-0.02, -0.021, -0.019), 0.5, "differs"),
         ((0.08, -0.02, 0.03), 0.0, "cannot say"),
     ],
 )
