@@ -31,7 +31,7 @@ STATIC, SELFISH = "static clients", "selfish clients"
 # A path that moves by less than this share of its mean stands still; the rest is rounding.
 _LEAST_MOVE = 1e-6
 _HIGH, _SOME = 0.7, 0.3
-# A lead in mean correlation of no more than this is none to speak of.
+# A lead in mean correlation of no more than this counts as none.
 _NO_DIFFERENCE = 0.05
 
 Budgets = Mapping[str, Sequence[FloatArray]]
@@ -141,13 +141,14 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
         Finding(
             "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
             f"The mean correlation of two clients is {_written(aware)} (95 % interval {_two(level.low)} to "
-            f"{_two(level.high)}; highly means {_HIGH}), and {style.percent(float(opposed))} of pairs move against "
-            "each other: budgets close in on the mean from above and from below.",
+            f"{_two(level.high)}; highly means {_HIGH}, in part {_SOME}), and {style.percent(float(opposed))} of pairs "
+            "move against each other: budgets close in on the mean from above and from below.",
             verdicts.on_grade(aware, _HIGH, _SOME),
         ),
         Finding(
             "Under the baselines a client correlates with itself and less with others than under FedPCS.",
-            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, _two)}.",
+            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, _two)}. A lead of no more than "
+            f"{_NO_DIFFERENCE} counts as none.",
             verdict_on_gap(gap),
         ),
         Finding(
@@ -167,8 +168,11 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
 
 
 def verdict_on_gap(gap: PairedDifference) -> Verdict:
-    """Return whether FedPCS's correlation lies above: clearly, clearly not, or not to be told from these seeds."""
-    if gap.is_above and gap.mean > _NO_DIFFERENCE:
+    """Return whether FedPCS's correlation lies above by more than counts as none: surely, surely not, or neither.
+
+    In part, if it surely lies above and perhaps by no more than that.
+    """
+    if gap.low > _NO_DIFFERENCE:
         return "agrees"
     if gap.high <= _NO_DIFFERENCE:
         return "differs"
