@@ -70,6 +70,13 @@ def test_equal_differences_leave_no_doubt_and_one_pair_leaves_nothing_else() -> 
     assert not lone.is_below
 
 
+@pytest.mark.parametrize(("resolution", "std"), [(0.5, 1.0), (1.0, 1.0), (2.0, 2.0)])
+def test_a_deviation_below_the_resolution_is_not_believed(resolution: float, std: float) -> None:
+    found = paired_difference([4.0, 5.0, 6.0], [0.0, 0.0, 0.0], resolution=resolution)
+    reach = stats.t.ppf(0.975, 2) * std / math.sqrt(3.0)
+    assert (found.low, found.high) == pytest.approx((5.0 - reach, 5.0 + reach))
+
+
 @pytest.mark.parametrize(
     ("a", "b", "confidence", "words"),
     [

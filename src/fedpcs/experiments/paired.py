@@ -17,6 +17,8 @@ from scipy import stats
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 
+_DOUBT = 0.05
+
 
 @dataclass(frozen=True)
 class PairedDifference:
@@ -57,6 +59,16 @@ def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
     """
     sample = _validate.vector("values", values, remedy="Give one number per seed.")
     return float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else None
+
+
+def joint_confidence(num_intervals: int) -> float:
+    """Return the confidence that each of some intervals needs for all to hold together with 95 % (Bonferroni).
+
+    Example:
+        >>> joint_confidence(1), joint_confidence(5)
+        (0.95, 0.99)
+    """
+    return 1.0 - _DOUBT / num_intervals
 
 
 def paired_difference(

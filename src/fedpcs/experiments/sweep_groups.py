@@ -11,7 +11,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
+from fedpcs.experiments.paired import PairedDifference, joint_confidence, mean_and_std, paired_difference
 from fedpcs.experiments.sweep_config import set_of
 
 
@@ -84,7 +84,6 @@ class Group:
         return next((one for one in self.series if one.sampler == sampler), None)
 
 
-_DOUBT = 0.05
 _SHORT = {
     "sampling.sampling_ratio": "τ",
     "data.partition": "split",
@@ -120,7 +119,7 @@ def against(
         [_at(series.done[series.seeds.index(seed)].result, of) for seed in common] for series in (one, other)
     )
     resolution = 1.0 / one.done[0].result["num_test"] if tuple(of) == ("accuracy",) else 0.0
-    return paired_difference(mine, theirs, 1.0 - _DOUBT / num_comparisons, resolution=resolution)
+    return paired_difference(mine, theirs, joint_confidence(num_comparisons), resolution=resolution)
 
 
 def has_common_seed(one: Series, other: Series) -> bool:

@@ -89,6 +89,9 @@ def test_calibration_asks_random_alone_with_clients_as_in_the_variant(variant, b
     assert abs(falling(calibrate_bound(QUICK, variant, 0.7469, run)) - 0.7469) <= 0.01
     assert {(cell.sampler, cell.config.data.partition) for cell in asked} == {("random", "iid")}
     assert {cell.config.game.behaviour for cell in asked} == {behaviour}
+    assert {cell.seed for cell in asked} == {0}
+    assert {float(cell.config.data.validation_share) for cell in asked} == {0.0}  # by test records, as the page says
+    assert {float(cell.config.sampling.sampling_ratio) for cell in asked} == {0.2}
 
 
 def test_the_target_is_the_papers_or_the_papers_share_of_what_is_reached():
@@ -515,9 +518,11 @@ def test_useful_privacy_holds_accuracy_and_epsilon_to_their_goals(accuracy, epsi
     [
         ((0.02, 0.021, 0.019), 0.0, "agrees"),
         ((0.02, 0.021, 0.019), 0.5, "in part"),
-        ((0.0, 0.0, 0.0), -0.5, "agrees"),
-        ((0.0, 0.0, 0.0), 0.5, "differs"),
+        ((0.02, 0.021, 0.019), -0.5, "agrees"),
+        ((0.0, 0.0, 0.0), -0.5, "cannot say"),  # three equal counts of records are not known to be equal
+        ((0.0, 0.0, 0.0), 0.5, "cannot say"),
         ((-0.02, -0.021, -0.019), 0.0, "differs"),
+        ((-0.02, -0.021, -0.019), 0.5, "differs"),
         ((0.08, -0.02, 0.03), 0.0, "cannot say"),
     ],
 )
@@ -529,6 +534,24 @@ def test_useful_privacy_weighs_what_is_gained_against_what_is_spent(gained, extr
         for cell in useful_privacy.cells_of("quick")
     ]
     assert useful_privacy.page_of("quick", done).findings[-1].verdict == verdict
+
+
+def test_one_seed_whose_median_client_spends_more_than_the_goal_misses_it():
+    done = [made(cell, 0.85, epsilon=8.1 if cell.seed == 1 else 5.0) for cell in useful_privacy.cells_of("quick")]
+    goal = useful_privacy.page_of("quick", done).findings[0]
+    assert goal.verdict == "differs"
+    assert "ε at most 8.10 in every seed" in goal.found
+
+
+def test_the_figures_title_rounds_epsilon_up():
+    cost = {"fedpcs": 7.641, "random": 6.701}
+    done = [
+        made(cell, 0.85, epsilon=cost.get(cell.sampler, 7.0))
+        for cell in useful_privacy.cells_of("quick")
+        if cell.variant == useful_privacy.MAIN_RULE
+    ]
+    (title,) = [drawing.draw().get_suptitle() for drawing in useful_privacy.page_of("quick", done).drawings[:1]]
+    assert "a median ε of 6.71 to 7.65" in title.replace("\n", " ")
 
 
 @pytest.mark.parametrize(("spread", "verdict"), [(0.0, "agrees"), (0.05, "cannot say")])

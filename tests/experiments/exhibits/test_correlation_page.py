@@ -82,6 +82,15 @@ def test_an_interval_across_zero_cannot_say() -> None:
     assert correlation.verdict_on_gap(PairedDifference(-0.02, -0.07, 0.03, 3)) == "differs"
 
 
+def test_a_lead_in_correlation_goes_by_the_interval_s_lower_end_and_its_margin_is_said() -> None:
+    assert correlation.verdict_on_gap(PairedDifference(0.3, 0.06, 0.54, 3)) == "agrees"
+    assert correlation.verdict_on_gap(PairedDifference(0.3, 0.04, 0.56, 3)) == "in part"
+    together = [moving([1, 1, 1, 1], 1.0, seed) for seed in range(3)]
+    level, gap, *_ = page(together, together).findings
+    assert "highly means 0.7, in part 0.3" in level.found
+    assert "A lead of no more than 0.05 counts as none." in gap.found
+
+
 def test_the_page_says_what_numpy_says_of_the_solved_games() -> None:
     made = correlation.make_page("quick", GAMES)
     for record in made.records:

@@ -9,6 +9,7 @@ from small_games import verdicts
 from fedpcs import _random
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.exhibits import data_distribution
+from fedpcs.experiments.exhibits.solved_games import Profile
 from fedpcs.learning.datasets import make_dataset
 from fedpcs.learning.partition import partition
 
@@ -55,7 +56,15 @@ def test_a_data_set_s_page_names_it_and_holds_every_cell() -> None:
     assert page.provenance["data set, SHA-256"] == dataset.checksum
     assert len(page.records) == 2 * 3 * 20 * 10
     assert sum(row["records"] for row in page.records) == 2 * 3 * 600
-    assert len(page.shrunk) == 1
+    assert len(page.shrunk) == 2
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+@pytest.mark.parametrize(("name", "is_said"), [("cifar-10", False), ("fashion-mnist", True)])
+def test_a_page_of_another_data_set_than_the_paper_s_figure_says_so(profile: Profile, name: str, is_said: bool) -> None:
+    page = data_distribution.page_of(SPLITS, name, profile, alpha=0.5)
+    assert ("The paper's figure is of cifar-10; this page is of" in " ".join(page.shrunk)) == is_said
+    assert ("3 seeds" in " ".join(page.shrunk)) == (profile == "quick")
 
 
 def test_heat_maps_show_all_clients_and_one_cohort_s_worth() -> None:

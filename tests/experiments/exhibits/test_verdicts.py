@@ -9,6 +9,7 @@ from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.paired import PairedDifference
 
 ABOVE, BELOW, ACROSS = (PairedDifference(mean, mean - 1.0, mean + 1.0, 3) for mean in (2.0, -2.0, 0.5))
+EQUAL = PairedDifference(0.0, 0.0, 0.0, 3)
 
 
 def test_a_sign_is_told_only_where_the_interval_leaves_zero_out() -> None:
@@ -46,15 +47,24 @@ def test_a_lead_needs_every_rival_behind() -> None:
 @pytest.mark.parametrize(
     ("gained", "paid", "verdict"),
     [
-        (ABOVE, ACROSS, "agrees"),
-        (ACROSS, BELOW, "agrees"),
+        (ABOVE, BELOW, "agrees"),
+        (ABOVE, EQUAL, "agrees"),
+        (EQUAL, BELOW, "agrees"),
         (ABOVE, ABOVE, "in part"),
-        (ACROSS, ABOVE, "differs"),
-        (BELOW, ACROSS, "differs"),
+        (BELOW, BELOW, "in part"),
+        (BELOW, ABOVE, "differs"),
+        (EQUAL, ABOVE, "differs"),
+        (BELOW, EQUAL, "differs"),
+        (EQUAL, EQUAL, "differs"),
+        (PairedDifference(2.0, 0.1, 4.0, 3), PairedDifference(1.0, -0.1, 2.1, 3), "cannot say"),
+        (ABOVE, ACROSS, "cannot say"),
+        (ACROSS, BELOW, "cannot say"),
+        (ACROSS, ABOVE, "cannot say"),
+        (BELOW, ACROSS, "cannot say"),
         (ACROSS, ACROSS, "cannot say"),
     ],
 )
-def test_a_bargain_is_more_for_no_more_or_as_much_for_less(
+def test_a_bargain_is_more_for_no_more_or_no_less_for_less_and_what_is_undecided_is_not_equal(
     gained: PairedDifference, paid: PairedDifference, verdict: str
 ) -> None:
     assert verdicts.on_bargain(gained, paid) == verdict

@@ -79,6 +79,18 @@ def test_a_gap_is_judged_against_rational_clients() -> None:
     assert welfare.verdict_on_gap(PairedDifference(0.4, -np.inf, np.inf, 1)) == "cannot say"
 
 
+def test_the_page_says_what_close_and_significant_mean_and_claims_only_what_the_paper_does(
+    outcomes: list[welfare.Outcome],
+) -> None:
+    """The paper's figure holds FedPCS and random sampling against the optimum; its text names no other sampler."""
+    page = welfare.page_of(outcomes, range(3), (), GAMES, "quick")
+    close, gap, *_ = page.findings
+    assert "closely means 90\N{NO-BREAK SPACE}%, in part 50\N{NO-BREAK SPACE}%" in close.found
+    assert "Significant means 10 points." in gap.found
+    assert not any(name in finding.claim for finding in page.findings for name in ("AOCS", "Fed-CBS", "DELTA"))
+    assert "one game: budget-blind" in page.tables[0].note
+
+
 def test_the_bounds_are_judged_only_where_their_premises_hold(outcomes: list[welfare.Outcome]) -> None:
     page = welfare.page_of(outcomes, range(3), (), GAMES, "quick")
     assert verdicts(page)[PRIVATE] == "cannot say"

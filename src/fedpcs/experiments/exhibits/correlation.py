@@ -22,7 +22,7 @@ from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.correlation_figures import correlation_figure, divergence_figure
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
-from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
+from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile, two_decimals
 from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
 from fedpcs.game.equilibrium import Equilibrium
 
@@ -31,7 +31,7 @@ STATIC, SELFISH = "static clients", "selfish clients"
 # A path that moves by less than this share of its mean stands still; the rest is rounding.
 _LEAST_MOVE = 1e-6
 _HIGH, _SOME = 0.7, 0.3
-# A lead in mean correlation of no more than this is none to speak of.
+# A lead in mean correlation of no more than this counts as none.
 _NO_DIFFERENCE = 0.05
 
 Budgets = Mapping[str, Sequence[FloatArray]]
@@ -125,9 +125,9 @@ def _headline(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
     aware, blind = (mean_and_std(_known(means[arm]))[0] for arm in (FEDPCS, BLIND))
     near, far = (mean_and_std(_last_spread(budgets[arm]))[0] for arm in (FEDPCS, BLIND))
     return (
-        f"Budget paths of two clients correlate at {_two(aware)} on average under FedPCS and at {_two(blind)} under a "
-        f"budget-blind sampler with the same rewards; clients end {style.amount(near)} and {style.amount(far)} apart "
-        "(standard deviation)."
+        f"Budget paths of two clients correlate at {two_decimals(aware)} on average under FedPCS and at "
+        f"{two_decimals(blind)} under a budget-blind sampler with the same rewards; clients end {style.amount(near)} "
+        f"and {style.amount(far)} apart (standard deviation)."
     )
 
 
@@ -140,20 +140,22 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
     return (
         Finding(
             "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
-            f"The mean correlation of two clients is {_written(aware)} (95 % interval {_two(level.low)} to "
-            f"{_two(level.high)}; highly means {_HIGH}), and {style.percent(float(opposed))} of pairs move against "
-            "each other: budgets close in on the mean from above and from below.",
+            f"The mean correlation of two clients is {_written(aware)} (95 % interval {two_decimals(level.low)} to "
+            f"{two_decimals(level.high)}; highly means {_HIGH}, in part {_SOME}), and {style.percent(float(opposed))} "
+            "of pairs move against each other: budgets close in on the mean from above and from below.",
             verdicts.on_grade(aware, _HIGH, _SOME),
         ),
         Finding(
             "Under the baselines a client correlates with itself and less with others than under FedPCS.",
-            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, _two)}.",
+            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, two_decimals)}. A lead of no more than "
+            f"{_NO_DIFFERENCE} counts as none.",
             verdict_on_gap(gap),
         ),
         Finding(
             "A warmer map means smaller divergence between clients' strategies.",
             f"The spread between clients in the last round, FedPCS less budget-blind: {shared.difference(apart)}; the "
-            f"mean correlation, {shared.difference(gap, _two)}. Paths that move in step can lie any distance apart.",
+            f"mean correlation, {shared.difference(gap, two_decimals)}. Paths that move in step can lie any distance "
+            "apart.",
             verdict_on_divergence(gap, apart),
         ),
         Finding("Random, Fed-CBS and DELTA each have a map of their own.", shared.ONE_GAME, "differs"),
@@ -167,8 +169,11 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
 
 
 def verdict_on_gap(gap: PairedDifference) -> Verdict:
-    """Return whether FedPCS's correlation lies above: clearly, clearly not, or not to be told from these seeds."""
-    if gap.is_above and gap.mean > _NO_DIFFERENCE:
+    """Return whether FedPCS's correlation lies above by more than counts as none: surely, surely not, or neither.
+
+    In part, if it surely lies above and perhaps by no more than that.
+    """
+    if gap.low > _NO_DIFFERENCE:
         return "agrees"
     if gap.high <= _NO_DIFFERENCE:
         return "differs"
@@ -189,12 +194,8 @@ def _opposed(correlation: FloatArray) -> float:
     return float((pairs[~np.isnan(pairs)] < 0.0).mean())
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
-
-
 def _written(values: Sequence[float]) -> str:
-    return shared.spread(values, _two)
+    return shared.spread(values, two_decimals)
 
 
 def _table(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> Table:

@@ -17,12 +17,11 @@ from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
 from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
-from fedpcs.experiments.paired import PairedDifference, paired_difference
+from fedpcs.experiments.paired import PairedDifference, joint_confidence, paired_difference
 from fedpcs.experiments.sweep_groups import Group, Series, group
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 
 _RATIO = "sampling.sampling_ratio"
-_DOUBT = 0.05  # shared by the baselines of a round
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
@@ -56,10 +55,16 @@ def _is_comparable(found: Group) -> bool:
 
 
 def throughout(found: Group, quantity: str) -> Finding:
-    """Hold "FedPCS is better than the baselines throughout" against one group, round by round, by paired intervals."""
+    """Hold "FedPCS is better than the baselines throughout" against one group, round by round, by paired intervals.
+
+    One round can speak for the claim or against it, so the intervals of all rounds and baselines hold together.
+    """
     ours, *others = _ours_first(found)
-    leads = [_leads(ours, one, quantity, len(others)) for one in others]
-    rounds = set.intersection(*(set(one) for one in leads))
+    pairs = [_pairs(ours, one, quantity) for one in others]
+    rounds = set.intersection(*(set(one) for one in pairs))
+    confidence = joint_confidence(len(others) * max(len(rounds), 1))
+    resolution = 1.0 / ours.done[0].result["num_test"] if quantity == "accuracy" else 0.0
+    leads = [{now: _lead(*one[now], confidence, resolution) for now in rounds} for one in pairs]
     ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
     behind = sum(any(one[now].is_below for one in leads) for now in rounds)
     claim = {
@@ -67,7 +72,8 @@ def throughout(found: Group, quantity: str) -> Finding:
         "loss": "FedPCS's loss falls faster than the baselines' and stays lower.",
     }[quantity]
     told = f"{found.words}: clearly ahead of every baseline in {ahead} of {len(rounds)} rounds that were scored, "
-    return Finding(claim, f"{told}clearly behind one in {behind}.", _verdict(ahead, behind, len(rounds)))
+    joint = "Intervals of all rounds and baselines hold together."
+    return Finding(claim, f"{told}clearly behind one in {behind}. {joint}", _verdict(ahead, behind, len(rounds)))
 
 
 def _verdict(num_for: int, num_against: int, num_all: int) -> Verdict:
@@ -76,41 +82,44 @@ def _verdict(num_for: int, num_against: int, num_all: int) -> Verdict:
     return "differs" if num_against else "cannot say"
 
 
-def _leads(ours: Series, other: Series, quantity: str, num_rivals: int) -> dict[float, PairedDifference]:
-    """Return by how much FedPCS is better after each round, over the seeds both have; none if there is no such seed."""
+def _pairs(ours: Series, other: Series, quantity: str) -> dict[float, tuple[FloatArray, FloatArray]]:
+    """Return what both came to after each round, more being better, over the seeds both have; nothing without any."""
     sign = 1.0 if quantity == "accuracy" else -1.0
     seeds = [seed for seed in ours.seeds if seed in other.seeds]
     if not seeds:
         return {}
     mine, theirs = (_by_round(series, seeds, quantity) for series in (ours, other))
-    confidence = 1.0 - _DOUBT / num_rivals
-    resolution = 1.0 / ours.done[0].result["num_test"] if quantity == "accuracy" else 0.0
-    return {now: _lead(sign * mine[now], sign * theirs[now], confidence, resolution) for now in mine if now in theirs}
+    return {now: (sign * mine[now], sign * theirs[now]) for now in mine if now in theirs}
 
 
 def _lead(mine: FloatArray, theirs: FloatArray, confidence: float, resolution: float) -> PairedDifference:
     """Return a paired difference; a model that ran away, whose loss is no number, is behind one that did not.
 
-    Where some did, only seeds that are all on one side say anything.
+    That is sure only where one side's models all ran away, with more than one seed, and none of the other's. Where
+    only some did, the lead has no size that could be averaged, and nothing can be told.
     """
-    if np.isfinite(mine).all() and np.isfinite(theirs).all():
+    mine_hold, theirs_hold = np.isfinite(mine), np.isfinite(theirs)
+    if mine_hold.all() and theirs_hold.all():
         return paired_difference(mine, theirs, confidence, resolution=resolution)
-    low = -np.finfo(np.float64).max
-    sides = np.sign(np.where(np.isfinite(mine), mine, low) - np.where(np.isfinite(theirs), theirs, low))
-    if mine.size > 1 and np.ptp(sides) == 0.0:
-        return PairedDifference(float(sides[0]), float(sides[0]), float(sides[0]), mine.size)
-    return PairedDifference(float(sides.mean()), -np.inf, np.inf, mine.size)
+    sides = mine_hold.astype(float) - theirs_hold.astype(float)
+    is_sure = sides.size > 1 and abs(sides.sum()) == sides.size
+    low, high = (sides[0], sides[0]) if is_sure else (-np.inf, np.inf)
+    return PairedDifference(float(sides.mean()), float(low), float(high), sides.size)
 
 
 def growth(groups: Sequence[Group]) -> Finding:
-    """Hold "the lead grows with the ratio" against the lead over the best baseline, at the least and greatest ratio."""
+    """Hold "the lead grows with the ratio" against the lead over the best baseline, at the least and greatest ratio.
+
+    One setting can speak for the claim or against it, so the intervals of all settings hold together.
+    """
     claim = "The more clients are sampled, the larger is FedPCS's lead in accuracy."
     settings: dict[str, dict[float, Group]] = {}
     for one in filter(_is_comparable, groups):
         place = {key: value for key, value in one.point.items() if key != _RATIO}
         settings.setdefault(f"{one.variant} {place}", {})[float(one.point[_RATIO])] = one
-    grown = [_growth(by_ratio[min(by_ratio)], by_ratio[max(by_ratio)]) for by_ratio in settings.values()]
-    known = [one for one, by_ratio in zip(grown, settings.values(), strict=True) if one and len(by_ratio) > 1]
+    ends = [(by_ratio[min(by_ratio)], by_ratio[max(by_ratio)]) for by_ratio in settings.values() if len(by_ratio) > 1]
+    confidence = joint_confidence(max(len(ends), 1))
+    known = [grown for low, high in ends if (grown := _growth(low, high, confidence)) is not None]
     if not known:
         return Finding(claim, "One sampling ratio was run.", "cannot say")
     more, less = sum(one.is_above for one in known), sum(one.is_below for one in known)
@@ -122,11 +131,12 @@ def growth(groups: Sequence[Group]) -> Finding:
     return Finding(claim, found, _verdict(more, less, len(known)))
 
 
-def _growth(low: Group, high: Group) -> PairedDifference | None:
+def _growth(low: Group, high: Group, confidence: float) -> PairedDifference | None:
     """Return by how much the lead over the best baseline is larger in one group than in another, seed by seed."""
     first, last = _lead_by_seed(low), _lead_by_seed(high)
     seeds = [seed for seed in first if seed in last]
-    return paired_difference([last[seed] for seed in seeds], [first[seed] for seed in seeds]) if seeds else None
+    grown = [last[seed] for seed in seeds], [first[seed] for seed in seeds]
+    return paired_difference(*grown, confidence) if seeds else None
 
 
 def _lead_by_seed(found: Group) -> dict[int, float]:

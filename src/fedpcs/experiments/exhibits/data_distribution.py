@@ -29,7 +29,8 @@ from fedpcs.learning.datasets import Dataset
 from fedpcs.learning.partition import IntArray, label_counts, partition
 
 IID = "IID"
-# The paper's figure is of τ = 0.2: as many clients as one cohort holds.
+# The paper's figure is of CIFAR-10 and τ = 0.2: as many clients as one cohort holds.
+_PAPER_DATASET = "cifar-10"
 _SHOWN_RATIO = 0.2
 # Beyond this share of the scale cells are too dark for dark numbers.
 _DARK = 0.55
@@ -106,7 +107,7 @@ def page_of(counts: Counts, name: str, profile: Profile, *, alpha: float) -> Pag
         ),
         facts=f"{name}, {counts[alike][0].sum():,} training records, {num_clients} clients, {num_classes} classes, "
         f"{len(seeds)} seeds",
-        shrunk=_shrunk(profile),
+        shrunk=_shrunk(profile, name),
         findings=_findings(counts, skews),
         tables=(_table(counts, skews),),
         drawings=_drawings(counts, name),
@@ -121,12 +122,12 @@ def page_of(counts: Counts, name: str, profile: Profile, *, alpha: float) -> Pag
     )
 
 
-def _shrunk(profile: Profile) -> tuple[str, ...]:
-    if profile == "paper":
-        return ()
-    return (
-        f"Splits are drawn with {shared.NUM_SEEDS['quick']} seeds; the paper profile draws 10. The paper shows one.",
-    )
+def _shrunk(profile: Profile, name: str) -> tuple[str, ...]:
+    """Return what is smaller here than in the paper, or other, one sentence each."""
+    few, many = shared.NUM_SEEDS["quick"], shared.NUM_SEEDS["paper"]
+    seeds = f"Splits are drawn with {few} seeds; the paper profile draws {many}. The paper shows one."
+    other = f"The paper's figure is of {_PAPER_DATASET}; this page is of {name}."
+    return (*((seeds,) if profile == "quick" else ()), *((other,) if name != _PAPER_DATASET else ()))
 
 
 def _cells(table: IntArray) -> float:

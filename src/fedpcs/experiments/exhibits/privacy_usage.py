@@ -21,7 +21,7 @@ from fedpcs.experiments.cap_figure import drawn_usage
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.exhibits.privacy_usage_figures import ratio_figure, usage_figure
-from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
+from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile, two_decimals
 from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
@@ -213,8 +213,8 @@ def _findings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Finding, ...
     return (
         Finding(
             f"As the cap falls the server lowers the sampling ratio τ(t), as Theorem 7 says ({words}).",
-            f"τ(t) goes from {shared.spread(first, _two)} to {shared.spread(last, _two)}; it stays or falls in "
-            f"{shared.percent(min(falls))} of steps or more, by population (agreeing means "
+            f"τ(t) goes from {shared.spread(first, two_decimals)} to {shared.spread(last, two_decimals)}; it stays or "
+            f"falls in {shared.percent(min(falls))} of steps or more, by population (agreeing means "
             f"{shared.percent(_GRADUAL)}). Cohorts are those of least cost, found numerically: "
             "Theorem 7's closed form is no optimum of its own problem at any reward above zero.",
             verdict_on_ratio([one.ratio for one in mine]),
@@ -250,14 +250,10 @@ def verdict_on_usage(same: PairedDifference, own: PairedDifference, lower: float
     return "differs" if same.is_below or own.is_below else "cannot say"
 
 
-def _two(value: float) -> str:
-    return f"{value:.2f}"
-
-
 def _table(told: Mapping[Scenario, Sequence[Outcome]]) -> Table:
     rows = []
     for scenario, mine in told.items():
-        ends = [shared.spread([float(one.ratio[t]) for one in mine], _two) for t in (0, -1)]
+        ends = [shared.spread([float(one.ratio[t]) for one in mine], two_decimals) for t in (0, -1)]
         usage = [shared.spread(_mean_usage(mine, arm), shared.percent) for arm in (FEDPCS, SAME, OWN)]
         rows.append((f"{scenario.name}, {scenario.first:g} to {scenario.last:g}", *ends, *usage))
     return Table(

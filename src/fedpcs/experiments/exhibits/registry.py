@@ -96,7 +96,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "accuracy-table": Exhibit(
         "accuracy of every sampler beside the paper's numbers",
         _of_training("accuracy_table"),
-        "110 min",
+        "90 min",
         reads_data=True,
     ),
     "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), _OF_THE_TABLE, reads_data=True),
@@ -122,11 +122,11 @@ EXHIBITS: dict[str, Exhibit] = {
     "data-distribution": Exhibit(
         "who holds which classes", _data_distribution, "seconds", reads_data=True, is_of_data_alone=True
     ),
-    "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field"), "1 min"),
-    "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation"), "2 min"),
-    "welfare": Exhibit("what clients gain together", _of_the_game("welfare"), "1 min"),
-    "server-cost": Exhibit("the server's cost: accuracy lost and rewards paid", _of_the_game("server_cost"), "3 min"),
-    "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage"), "2 min"),
+    "mean-field": Exhibit("how the mean budget settles", _of_the_game("mean_field"), "2 min"),
+    "correlation": Exhibit("how alike clients' budgets move", _of_the_game("correlation"), "3 min"),
+    "welfare": Exhibit("what clients gain together", _of_the_game("welfare"), "2 min"),
+    "server-cost": Exhibit("the server's cost: accuracy lost and rewards paid", _of_the_game("server_cost"), "7 min"),
+    "privacy-usage": Exhibit("cohorts under a cap on their budgets", _of_the_game("privacy_usage"), "3 min"),
 }
 
 

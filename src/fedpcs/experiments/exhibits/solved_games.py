@@ -187,6 +187,16 @@ def percent(share: float) -> str:
     return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%".replace("-", "−")
 
 
+def two_decimals(value: float) -> str:
+    """Return a number with two decimals.
+
+    Example:
+        >>> two_decimals(-0.456)
+        '−0.46'
+    """
+    return f"{value:.2f}".replace("-", "−")
+
+
 def points(found: PairedDifference) -> str:
     """Return a paired difference of shares in percentage points."""
     return difference(found, lambda share: f"{100.0 * share:.1f}".replace("-", "−"), " points")

@@ -1,7 +1,8 @@
-"""The accuracy table once more, with baselines whose clients rewards do not move, as the paper's price of anarchy has.
+"""The accuracy table once more, with baselines whose clients rewards do not move.
 
-W is calibrated on random sampling with clients that give the lowest budget, and kept for clients that stay at their
-first. FedPCS's clients are paid and rational in both tables.
+In one table they are selfish and give the lowest budget, as the paper's section on the price of anarchy assumes of
+random sampling; W is calibrated on random sampling with such clients. In the other, which the paper has not, they are
+static and stay at their first budget, under the same W. FedPCS's clients are paid and rational in both.
 """
 
 from __future__ import annotations

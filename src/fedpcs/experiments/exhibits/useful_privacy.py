@@ -162,7 +162,10 @@ def _findings(series: Series, model: str) -> tuple[Finding, ...]:
 
 
 def _cost_of(main: tuple[Group, Series] | None) -> list[Finding]:
-    """Hold FedPCS's accuracy and its clients' ε against those of random sampling under the same rule."""
+    """Hold FedPCS's accuracy and its clients' ε against those of random sampling under the same rule.
+
+    Nothing can be said where seeds do not tell which of both is higher, in accuracy or in ε.
+    """
     rival = main[0].of("random") if main else None
     if main is None or rival is None or not has_common_seed(main[1], rival):
         return []
@@ -195,7 +198,7 @@ def _title(found: Sequence[TradeOff], against: Any) -> str:
     accuracies = [point.accuracy_mean for point in alike]
     apart = f"{100.0 * (max(accuracies) - min(accuracies)):.1f} points of one another"
     costs = [point.epsilon_median if against == "epsilon" else point.paid for point in alike]
-    low, high = (f"{one:.1f}" if against == "epsilon" else f"{one:,.0f}" for one in (min(costs), max(costs)))
+    low, high = (rounded_up(one) if against == "epsilon" else f"{one:,.0f}" for one in (min(costs), max(costs)))
     name = "a median ε" if against == "epsilon" else "rewards"
     return f"Under {rule}, {len(alike)} samplers end within {apart}, at {name} of {low} to {high}"
 

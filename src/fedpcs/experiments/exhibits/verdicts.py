@@ -50,8 +50,18 @@ def on_lead(leads: Sequence[PairedDifference], best: PairedDifference, claimed: 
 
 
 def on_bargain(gained: PairedDifference, paid: PairedDifference) -> Verdict:
-    """Return whether more is had for no more, or as much for less; in part, if more of both."""
-    is_good, is_bad = gained.is_above or paid.is_below, gained.is_below or paid.is_above
-    if is_good:
-        return "in part" if is_bad else "agrees"
-    return "differs" if is_bad else "cannot say"
+    """Return whether more is had for no more, or no less for less: surely, surely not, or not to be told.
+
+    Two intervals that are all above zero, or all below, are more of both or less of both: in part. Otherwise both must
+    speak, since an interval across zero is not known to be zero: with more had, and perhaps more paid, nothing is said.
+
+    Example:
+        >>> more, perhaps = PairedDifference(2.0, 1.0, 3.0, 3), PairedDifference(1.0, -0.1, 2.1, 3)
+        >>> on_bargain(more, perhaps), on_bargain(more, more)
+        ('cannot say', 'in part')
+    """
+    if (gained.is_above and paid.is_above) or (gained.is_below and paid.is_below):
+        return "in part"
+    if gained.low >= 0.0 >= paid.high and (gained.is_above or paid.is_below):
+        return "agrees"
+    return "differs" if gained.high <= 0.0 <= paid.low else "cannot say"
