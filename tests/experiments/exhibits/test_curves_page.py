@@ -113,7 +113,7 @@ def grown(leads: dict[tuple[str, float], Sequence[float]]) -> list[Group]:
 
 
 def test_growth_is_of_the_lead_over_the_baseline_that_is_best_at_each_ratio() -> None:
-    """Over random the lead falls by 20 points, over AOCS it grows by 20; over the better of both by 10."""
+    """Over random the lead falls by 15 points, over AOCS it grows by 20, over the better of both by 10."""
     even = np.array([-0.0001, 0.0, 0.0001])
     leads = {("random", 0.2): 0.3, ("random", 0.8): 0.15, ("aocs", 0.2): 0.05, ("aocs", 0.8): 0.25}
     finding = curves.growth(grown({key: (value + even).tolist() for key, value in leads.items()}))
