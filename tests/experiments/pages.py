@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 
 VOID = {"meta", "img", "br", "hr", "link", "input", "source"}
 VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "in part", "cannot say")

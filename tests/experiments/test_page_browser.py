@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from pages import SAMPLERS, full_page
 
-from fedpcs.experiments.exhibits.page import Drawing, Page, Table
+from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.sweep_figures import bars_figure, curves_figure, tradeoff_figure
 from fedpcs.experiments.sweep_points import Bar, Curve, TradeOff

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.exhibits.page import Page
+from fedpcs.experiments.page import Page
 from fedpcs.experiments.page_export import export_csv, export_parquet
 
 needs_pyarrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")

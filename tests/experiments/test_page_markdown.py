@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pages import VERDICTS, full_page
 
-from fedpcs.experiments.exhibits.page import Page, Table
+from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.page_markdown import as_markdown
 from fedpcs.experiments.page_report import write_page
 

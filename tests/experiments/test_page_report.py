@@ -12,7 +12,7 @@ from pages import VERDICTS, broken_figure, contrast, full_page, read, small_figu
 
 from fedpcs.errors import FedpcsError
 from fedpcs.experiments.dark_figures import GROUND
-from fedpcs.experiments.exhibits.page import Drawing, Page
+from fedpcs.experiments.page import Drawing, Page
 from fedpcs.experiments.page_figures import slugs
 from fedpcs.experiments.page_report import render, write_page
 from fedpcs.experiments.run_figures_page import NothingToDraw

@@ -6,17 +6,17 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
+from fedpcs.experiments.exhibits.profiles import Profile
 
 if TYPE_CHECKING:
     from fedpcs.experiments.run_store import RunStore
 
-Profile = Literal["quick", "paper"]
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.dark_figures import as_dark
-from fedpcs.experiments.exhibits.page import Drawing
+from fedpcs.experiments.page import Drawing
 from fedpcs.experiments.run_figures_page import NothingToDraw, Picture, as_svg, picture_of
 
 _DOTS_PER_INCH = 150

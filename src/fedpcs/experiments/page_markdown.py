@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from fedpcs.experiments.exhibits.page import Page, Table
+from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.page_figures import slugs
 
 # Characters that would be read as markup; _ only where it does not stand inside a word, as in num_clients, and ] only

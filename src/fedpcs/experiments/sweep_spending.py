@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.exhibits.page import Table
+from fedpcs.experiments.page import Table
 from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_groups import Group, Series
 

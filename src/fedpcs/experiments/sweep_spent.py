@@ -14,7 +14,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import FedpcsError
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.page import Drawing
+from fedpcs.experiments.page import Drawing
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.run_table import rounded_up

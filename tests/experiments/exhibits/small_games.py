@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fedpcs.experiments.config import GameConfig
-from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.solved_games import Games
+from fedpcs.experiments.page import Page
 
 GAMES = Games(GameConfig(num_clients=12, last_round=5, reward=20.0))
 

@@ -11,8 +11,8 @@ from small_games import GAMES, verdicts
 
 from fedpcs.experiments.exhibits import correlation
 from fedpcs.experiments.exhibits.correlation import BLIND, BLIND_OWN, FEDPCS, SELFISH, STATIC
-from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.solved_games import Case
+from fedpcs.experiments.page import Page
 from fedpcs.experiments.paired import PairedDifference
 from fedpcs.experiments.run_figures_page import picture_of
 

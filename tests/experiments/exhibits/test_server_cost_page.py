@@ -9,7 +9,6 @@ import pytest
 from small_games import GAMES, verdicts
 
 from fedpcs.experiments.exhibits import server_cost, server_cost_findings
-from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.server_cost_findings import (
     BLIND,
     BLIND_OWN,
@@ -22,6 +21,7 @@ from fedpcs.experiments.exhibits.server_cost_findings import (
     LemmaCosts,
 )
 from fedpcs.experiments.exhibits.solved_games import Case, Games
+from fedpcs.experiments.page import Page
 from fedpcs.experiments.paired import PairedDifference
 
 GROWTH = "The gap between FedPCS and the baselines"

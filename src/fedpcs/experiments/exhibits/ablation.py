@@ -15,16 +15,18 @@ from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Profile, Run, Setting, changes_of, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Run, Setting, changes_of, setting_of, shrunk
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Series, against, group, has_common_seed, summary
-from fedpcs.experiments.sweep_page import bar_words, comparison_page, spread_words
+from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_points import Bar
 from fedpcs.experiments.sweep_spending import spending_table
+from fedpcs.experiments.sweep_words import bar_words, spread_words
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}

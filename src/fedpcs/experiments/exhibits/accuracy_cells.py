@@ -3,8 +3,8 @@
 The paper prints neither its clipping bound W, to which the noise is proportional, nor what clients do whom a baseline
 draws. So the table comes twice: W tuned for each sampler, as a practitioner would; and W calibrated on random sampling
 to the accuracy the paper prints for it. One more variant keeps that W and takes for each sampler the aggregation rule
-that does best under it. Two others have baselines whose clients rewards do not move, as in the paper's section on the
-price of anarchy: they give the lowest budget, or keep their first.
+that does best under it. Two others have baselines whose clients rewards do not move: they give the lowest budget, as in
+the paper's section on the price of anarchy, or keep their first.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
+from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.learning.datasets import DATASETS
 
-Profile = Literal["quick", "paper"]
 Run = Callable[[Sequence[Cell]], list[Done]]
 TUNED, CALIBRATED = VARIANTS = ("W tuned", "W calibrated")
 RULED = "W calibrated, rule tuned"

@@ -13,27 +13,20 @@ from fedpcs.experiments.exhibits.accuracy_cells import (
     SELFISH,
     STATIC,
     TUNED,
-    Profile,
     Run,
     setting_of,
     shrunk,
     table_cells,
 )
 from fedpcs.experiments.exhibits.clip_bounds import TUNING_SEEDS, TriedBounds, calibrate_bound, target_of, tune_bounds
-from fedpcs.experiments.exhibits.page import Finding, Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Finding, Page, Table
 from fedpcs.experiments.paired import mean_and_std
 from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, summary
-from fedpcs.experiments.sweep_page import (
-    REFERENCE,
-    accuracy_words,
-    against_words,
-    comparison_page,
-    difference_words,
-    points,
-    spread_words,
-)
+from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 from fedpcs.experiments.sweep_spending import spending_table
+from fedpcs.experiments.sweep_words import accuracy_words, against_words, difference_words, points, spread_words
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _CLOSE_POINTS = 1.0

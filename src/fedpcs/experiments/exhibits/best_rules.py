@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 
 from fedpcs.errors import Unfinished
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Profile, Run, Setting, setting_of, table_cells
+from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Run, Setting, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of as table_page_of
 from fedpcs.experiments.exhibits.clip_bounds import TUNING_SEEDS, VALIDATION_SHARE, tune_and_calibrate, validation_cells
-from fedpcs.experiments.exhibits.page import Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.paired import mean_and_std
-from fedpcs.experiments.sweep_page import spread_words
+from fedpcs.experiments.sweep_words import spread_words
 
 # Its own rule first: of rules that do equally well the first is taken.
 TRIED = ("default", "normalised", "precision")

@@ -21,8 +21,9 @@ from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.correlation_figures import correlation_figure, divergence_figure
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
-from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile, two_decimals
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.exhibits.solved_games import Case, Games, two_decimals
+from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
 from fedpcs.game.equilibrium import Equilibrium
 

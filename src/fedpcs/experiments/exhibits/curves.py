@@ -12,11 +12,12 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Profile, Run, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
-from fedpcs.experiments.exhibits.page import Finding, Page, Verdict
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Finding, Page, Verdict
 from fedpcs.experiments.paired import PairedDifference, joint_confidence, paired_difference
 from fedpcs.experiments.sweep_groups import Group, Series, group
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page

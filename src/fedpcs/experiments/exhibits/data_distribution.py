@@ -20,8 +20,8 @@ from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table
-from fedpcs.experiments.exhibits.solved_games import Profile
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.paired import paired_difference
 from fedpcs.experiments.partition_figure import partition_figure
 from fedpcs.game.rules import cohort_from_ratio

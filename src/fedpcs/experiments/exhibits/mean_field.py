@@ -22,9 +22,10 @@ from fedpcs.experiments.exhibits.mean_field_sweeps import (
     iterate,
     sweeps_to_rest,
 )
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
-from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.experiments.game_figures import mean_field_figure
+from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.game.equilibrium import Equilibrium
 
 PAPER_SWEEPS = 5

@@ -8,15 +8,17 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_cells import Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import findings_of, missed_calibration, run_table
 from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
-from fedpcs.experiments.exhibits.page import Drawing, Page, Table
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed
-from fedpcs.experiments.sweep_page import bar_words, comparison_page, comparison_table
+from fedpcs.experiments.sweep_page import comparison_page, comparison_table
 from fedpcs.experiments.sweep_points import Bar
+from fedpcs.experiments.sweep_words import bar_words
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:

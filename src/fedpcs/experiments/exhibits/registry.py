@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:  # a list of names should not wait for torch and Matplotlib
-    from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
-    from fedpcs.experiments.exhibits.page import Page
+    from fedpcs.experiments.exhibits.accuracy_cells import Run
+    from fedpcs.experiments.exhibits.profiles import Profile
+    from fedpcs.experiments.page import Page
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table
+from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.exhibits.server_cost_figures import cost_figure, saving_figure
 from fedpcs.experiments.exhibits.server_cost_findings import (
     BLIND,
@@ -31,7 +31,8 @@ from fedpcs.experiments.exhibits.server_cost_findings import (
     gaps,
     lemma_finding,
 )
-from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
+from fedpcs.experiments.exhibits.solved_games import Case, Games
+from fedpcs.experiments.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.paired import mean_and_std
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import server_cost

@@ -9,7 +9,7 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
-from fedpcs.experiments.exhibits.page import Finding, Verdict
+from fedpcs.experiments.page import Finding, Verdict
 from fedpcs.experiments.paired import PairedDifference, paired_difference
 
 RATIOS = (0.2, 0.5, 0.8)

@@ -16,14 +16,14 @@ from matplotlib.figure import Figure
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.config import GameConfig, PopulationConfig, build_game
-from fedpcs.experiments.exhibits.page import Finding
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Finding
 from fedpcs.experiments.paired import PairedDifference, mean_and_std
 from fedpcs.game import equilibrium
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.rules import Game, Selection
 
-Profile = Literal["quick", "paper"]
 Behaviour = Literal["static", "selfish"]
 
 NUM_SEEDS: Mapping[Profile, int] = {"quick": 3, "paper": 10}

@@ -7,11 +7,12 @@ static and stay at their first budget, under the same W. FedPCS's clients are pa
 
 from __future__ import annotations
 
-from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Profile, Run, setting_of, table_cells
+from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Run, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
-from fedpcs.experiments.exhibits.page import Page
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Page
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:

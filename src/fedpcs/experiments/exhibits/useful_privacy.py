@@ -16,15 +16,17 @@ from matplotlib.figure import Figure
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
-from fedpcs.experiments.exhibits.accuracy_cells import Profile, Run
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page
+from fedpcs.experiments.exhibits.accuracy_cells import Run
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.page import Drawing, Finding, Page
 from fedpcs.experiments.paired import paired_difference
 from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed, summary
-from fedpcs.experiments.sweep_page import REFERENCE, comparison_page, difference_words, points, spread_words
+from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 from fedpcs.experiments.sweep_points import TradeOff
 from fedpcs.experiments.sweep_tradeoff import tradeoff_figure
+from fedpcs.experiments.sweep_words import difference_words, points, spread_words
 from fedpcs.experiments.try_out import try_sampler
 from fedpcs.sampling import make_sampler
 

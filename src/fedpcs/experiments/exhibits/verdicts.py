@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedpcs.experiments.exhibits.page import Verdict
+from fedpcs.experiments.page import Verdict
 from fedpcs.experiments.paired import PairedDifference, paired_difference
 from fedpcs.experiments.sweep_points import Bar
 

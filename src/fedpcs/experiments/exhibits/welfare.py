@@ -17,9 +17,10 @@ from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
-from fedpcs.experiments.exhibits.page import Drawing, Finding, Page, Table, Verdict
-from fedpcs.experiments.exhibits.solved_games import Case, Games, Profile
+from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.experiments.exhibits.welfare_figures import round_figure
+from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference, share_of
 from fedpcs.game import welfare
 from fedpcs.game.equilibrium import Equilibrium
