@@ -420,7 +420,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     compare.remember_sweep(tmp_path, sweep_config, None, "fedpcs compare")
     assert "No client spends more than" in compare.write_sweep(tmp_path).report.read_text()
     done = [store.read(cell) for cell in cells]
-    spent = spent_by_client(done)
+    spent = spent_by_client(done).epsilon
     for one in done:
         every, known = spent[one.cell.key], one.result["spent"]
         assert every.shape == (one.cell.config.data.num_clients,)
@@ -428,13 +428,22 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         assert charged.size == known["num_clients"]
         assert (charged.min(), charged.max()) == (known["epsilon"]["minimum"], known["epsilon"]["maximum"])
     renamed = make_cells(make_sweep_config({**private, "name": "another"}))
-    shared = spent_by_client([store.read(cell) for cell in renamed])
+    shared = spent_by_client([store.read(cell) for cell in renamed]).epsilon
     assert {key: values.tolist() for key, values in shared.items()} == {key: v.tolist() for key, v in spent.items()}
     topics = [one.topic for one in comparison_page("tiny", done).drawings]
     assert [topic for topic in topics if topic.startswith("privacy spent by each client")]
-    store.arm_of(cells[0]).ledger.write_bytes(b"no ledger")
-    assert spent_by_client(done).keys() == {cells[1].key}
-    store.arm_of(cells[1]).ledger.unlink()
+    ledger = store.arm_of(cells[0]).ledger
+    for harmed in (b"no ledger", b""):
+        ledger.write_bytes(harmed)
+        found = spent_by_client(done)
+        assert (set(found.epsilon), set(found.unreadable)) == ({cells[1].key}, {cells[0].key})
+        assert ledger.read_bytes() == harmed  # nothing is made of it
+        (said,) = [words for words in comparison_page("tiny", done).warnings if "ledger" in words]
+        assert cells[0].words in said
+    shutil.copyfile(store.arm_of(cells[1]).ledger, ledger)  # a good one, and another cell's
+    assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
+    for cell in cells:
+        store.arm_of(cell).ledger.unlink()
     assert len(comparison_page("tiny", done).drawings) == len(topics) - 1
 
 
@@ -696,6 +705,52 @@ def test_cells_that_only_sought_something_are_told_where_other_code_ran_them(who
     reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
     page = (tmp_path / "curves-fashion-mnist-quick" / "report.md").read_text()
     assert "Cells were run by different versions of fedpcs's code" in page
+
+
+def test_trainings_that_ended_early_are_named(whole):
+    cells, store = whole
+    done = [store.read(cell) for cell in cells]
+    assert not any("ended before" in words for words in comparison_page("tiny", done).warnings)
+    short = [replace(done[0], result={**done[0].result, "rounds": 2}), *done[1:]]
+    (said,) = [words for words in comparison_page("tiny", short).warnings if "ended before" in words]
+    assert said.startswith("1 of 4 trainings")
+    assert f"({cells[0].words}: 2 of 3)" in said
+
+
+@pytest.mark.parametrize("stranger", ["report.html", "config.toml"])
+def test_a_sweep_is_not_put_on_top_of_what_is_none(tmp_path, stranger):
+    (tmp_path / "cells").mkdir()
+    compare.check_free(tmp_path)
+    (tmp_path / stranger).write_text("mine")
+    with pytest.raises(InvalidInput, match="Give another folder"):
+        compare.check_free(tmp_path)
+
+
+def test_a_rule_that_cannot_weigh_a_sampler_is_refused_before_anything_is_run(tmp_path):
+    cells = make_cells(make_sweep_config({**TINY, "samplers": ["fedpcs", "power-of-choice"]}))
+    with pytest.raises(InvalidInput, match="sampler 'power-of-choice' cannot be run with rule 'hajek'"):
+        compare.plan_sweep(cells, CellStore(tmp_path), None)
+
+
+def test_a_file_in_the_place_of_a_cell_costs_the_others_nothing(whole, tmp_path):
+    cells, store = whole
+    shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
+    folder = CellStore(tmp_path).run_of(cells[0]).folder
+    shutil.rmtree(folder)
+    folder.write_text("no folder")
+    failures = run_cells(cells, CellStore(tmp_path))
+    assert list(failures) == [cells[0].key]
+    assert "is a file" in failures[cells[0].key]
+
+
+def test_a_begun_cell_that_cannot_go_on_says_to_delete_it(whole, tmp_path):
+    cells, store = whole
+    folder = tmp_path / "cell"
+    shutil.copytree(store.run_of(cells[0]).folder, folder)
+    (folder / "result.json").unlink()
+    (folder / "manifest.json").unlink()
+    with pytest.raises(CorruptFile, match="Or delete the folder"):
+        run_cell(folder, cells[0].config, None, store.games)
 
 
 def test_a_parquet_table_is_never_left_behind_the_cells(whole, tmp_path, monkeypatch):

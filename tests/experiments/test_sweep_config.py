@@ -50,6 +50,20 @@ def test_equal_numbers_are_the_same_cell_however_they_are_written():
         cells_of(grid={"privacy.clip_norm": [3, 3.0]})
 
 
+def test_settings_of_no_sampler_are_refused():
+    with pytest.raises(InvalidInput, match=r"sampling\.settings names 'fedpc', which is no sampler"):
+        cells_of(set={"sampling.settings.fedpc.floor": 0.1})
+
+
+def test_a_key_is_given_once_in_flags_and_lists_may_be_on_the_grid():
+    with pytest.raises(InvalidInput, match="--set rounds and --grid rounds give one key twice"):
+        read_sweep(None, grid=["rounds=3,4"], overrides=["rounds=3"])
+    bounds = read_sweep(None, grid=["game.budget_bounds=[0.01,12.0],[0.02, 12.0]"]).grid["game.budget_bounds"]
+    assert bounds == [[0.01, 12.0], [0.02, 12.0]]
+    with pytest.raises(InvalidInput, match="as TOML writes them"):
+        read_sweep(None, grid=["game.budget_bounds=[0.01,12.0"])
+
+
 def test_what_was_tuned_for_a_sampler_is_its_own_and_a_variant_overrules_it():
     cells = cells_of(
         seeds=[0],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -39,6 +40,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; an error becomes one line on stderr and its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ρ is shown a question mark, not a traceback
+            stream.reconfigure(errors="replace")
     try:
         app()
     except FedpcsError as error:

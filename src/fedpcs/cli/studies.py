@@ -57,8 +57,7 @@ def compare(
     sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     files.check_folder(folder, "--out")
-    if (folder / "config.toml").is_file():
-        raise InvalidInput(f"--out {folder}: a run is kept there, and its report would be lost. Give another folder.")
+    compare.check_free(folder)
     if cells is not None:
         files.check_folder(cells, "--cells")
     wanted = sweep_config.make_cells(sweep, where=source)
@@ -131,16 +130,18 @@ def report(
 
     written: list[Path] = []
     sweeps: list[compare.WrittenSweep] = []
-    for one in folders:
-        if compare.is_sweep(one):
-            sweeps.append(compare.write_sweep(one, with_parquet=with_parquet))
-            written.append(sweeps[-1].report)
-        else:
-            written.append(run_report.write_report(_run_there(one)))
-        if not as_json:
-            print(written[-1])  # at once: a folder further on may be refused
-    if as_json:
-        print(json.dumps({"reports": [str(path) for path in written]}))
+    try:
+        for one in folders:
+            if compare.is_sweep(one):
+                sweeps.append(compare.write_sweep(one, with_parquet=with_parquet))
+                written.append(sweeps[-1].report)
+            else:
+                written.append(run_report.write_report(_run_there(one)))
+            if not as_json:
+                print(written[-1])  # at once: a folder further on may be refused
+    finally:
+        if as_json:
+            print(json.dumps({"reports": [str(path) for path in written]}))
     for found in sweeps:
         compare.raise_if_damaged(found.damaged, found.cells)
 

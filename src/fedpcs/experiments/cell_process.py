@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from fedpcs._processes import end_with_parent, end_with_starter
-from fedpcs.errors import FedpcsError, InUse
+from fedpcs.errors import CorruptFile, FedpcsError, InUse, InvalidInput
 from fedpcs.experiments import own_code
 from fedpcs.experiments.cell_store import IN_USE
 from fedpcs.experiments.files import write_json
@@ -56,7 +56,21 @@ def work(connection: Connection, folder: str, config: str, data_dir: str | None,
 
 
 def run_cell(folder: Path, config: RunConfig, data_dir: Path | None, games: Path) -> None:
-    """Begin a cell, or go on with it. One that other code, or other libraries, have begun is begun again."""
+    """Begin a cell, or go on with it. One that other code, or other libraries, have begun is begun again.
+
+    Raises:
+        CorruptFile: What is in its folder cannot be gone on with; says what to do.
+    """
+    is_new = not folder.is_dir() or all(path.name == "lock" for path in folder.iterdir())
+    try:
+        _run(folder, config, data_dir, games)
+    except (CorruptFile, InvalidInput) as error:
+        if is_new or isinstance(error, InUse):
+            raise
+        raise CorruptFile(f"{error} Or delete the folder {folder}: the cell is run again.") from None
+
+
+def _run(folder: Path, config: RunConfig, data_dir: Path | None, games: Path) -> None:
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     began = time.monotonic()
     if (folder / "manifest.json").exists() and not is_by_this_code(RunStore(folder)):

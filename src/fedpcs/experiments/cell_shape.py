@@ -14,15 +14,16 @@ _SHAPE = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=Fals
 
 class _Spread(BaseModel):
     model_config = _SHAPE
-    minimum: float
-    median: float
-    maximum: float
+    minimum: float = Field(ge=0.0)
+    median: float = Field(ge=0.0)
+    maximum: float = Field(ge=0.0)
 
 
 class _Spent(BaseModel):
     model_config = _SHAPE
     rho: _Spread
     epsilon: _Spread
+    num_clients: int = Field(ge=0)
 
 
 class _Game(BaseModel):
@@ -41,7 +42,7 @@ class ResultShape(BaseModel):
     rounds: int = Field(ge=0)
     spent: _Spent
     delta: float
-    paid: float
+    paid: float = Field(ge=0.0)
     game: _Game
     num_test: int = Field(ge=1)
     num_parameters: int = Field(ge=1)

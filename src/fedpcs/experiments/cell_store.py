@@ -81,7 +81,7 @@ class CellStore:
     def failure_of(self, cell: Cell) -> str:
         """Return why a cell could not be run; empty if it was not tried or was done."""
         path = self._failed(cell)
-        return "" if self.is_done(cell) or not path.is_file() else path.read_text(encoding="utf-8").strip()
+        return "" if self.is_done(cell) or not path.is_file() else path.read_text("utf-8", errors="replace").strip()
 
     def fail(self, cell: Cell, reason: str) -> None:
         """Write down why a cell could not be run. It is tried again the next time."""

@@ -30,11 +30,13 @@ from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_progress import SweepDisplay, plan_words
+from fedpcs.experiments.try_out import try_rules
 
 # Keys that only the file of a sweep has; a file without any of them is a run, to be varied by flags.
 _OF_A_SWEEP = ("base", "samplers", "set", "grid", "per_sampler", "variants")
 
 _AGAIN = "Give the `fedpcs compare` that made it again: done cells are reused."
+_FEW_CLASSES = 10  # where rules are tried out, any number will do
 _SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
 
 
@@ -131,8 +133,12 @@ def read_sweep(
                 f"--seeds must be whole numbers parted by commas, such as 0,1,2; got {seeds!r}."
             ) from None
     where = source or "preset default"
-    _add(values, "grid", dict(map(_read_grid, grid)), where)
-    _add(values, "set", {key: value for one in overrides for key, value in read_override(one).items()}, where)
+    varied = dict(map(_read_grid, grid))
+    fixed = {key: value for one in overrides for key, value in read_override(one).items()}
+    if twice := [key for key in fixed if key in varied]:
+        raise InvalidInput(f"--set {twice[0]} and --grid {twice[0]} give one key twice: keep one of them.")
+    _add(values, "grid", varied, where)
+    _add(values, "set", fixed, where)
     return make_sweep_config(values, where)
 
 
@@ -140,6 +146,11 @@ def _read_grid(text: str) -> tuple[str, list[Any]]:
     key, sign, values = text.partition("=")
     if not sign or not key.strip() or not values.strip():
         raise InvalidInput(f"--grid {text!r} must be KEY=VALUE,VALUE,…, such as sampling.sampling_ratio=0.2,0.5.")
+    if "[" in values or "{" in values:  # lists and tables have commas of their own
+        listed = read_value(f"[{values}]")
+        if not isinstance(listed, list):
+            raise InvalidInput(f"--grid {text!r}: values must be as TOML writes them, such as [0.01, 12],[1, 2].")
+        return key.strip(), listed
     return key.strip(), [read_value(part) for part in values.split(",")]
 
 
@@ -162,9 +173,21 @@ def plan_sweep(
     for cell in wanted:
         own_code.look_here(cell.config.data.name, cell.config.training.model, cell.sampler)
     missing = [cell for cell in wanted if not store.is_done(cell)]
+    _try_rules(missing)
     jobs = num_jobs or num_cores()
     num_games = len(unsolved_games(missing, store))
     return SweepPlan(wanted, len(wanted) - len(missing), estimate(missing, data_dir), jobs, num_games)
+
+
+def _try_rules(cells: Sequence[Cell]) -> None:
+    """Refuse a sweep of which a sampler cannot be weighed by its rule, before any cell of it is run."""
+    tried: set[str] = set()
+    for cell in cells:
+        config = cell.config
+        asked = json.dumps([config.sampling.model_dump(mode="json"), config.data.num_clients])
+        if asked not in tried:
+            tried.add(asked)
+            try_rules(config, _FEW_CLASSES)
 
 
 def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
@@ -183,6 +206,22 @@ def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, 
     base = read_tables(sweep.base)  # a page is made of what was run, whatever becomes of the file
     written = {"sweep": sweep.model_dump(mode="json"), "base": base, "cells": kept, "command": command}
     write_json(folder / "sweep.json", written)
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder whose files a sweep would replace: it may hold a sweep, or nothing but cells.
+
+    Raises:
+        InvalidInput: It holds a run, an exhibit, or anything else.
+    """
+    if not folder.is_dir() or is_sweep(folder):
+        return
+    if (folder / "config.toml").is_file():
+        raise InvalidInput(f"--out {folder}: a run is kept there, and its report would be lost. Give another folder.")
+    if strange := sorted(path.name for path in folder.iterdir() if path.name not in ("cells", "games")):
+        raise InvalidInput(
+            f"--out {folder}: holds {strange[0]!r}, and is no sweep's folder: files could be lost. Give another folder."
+        )
 
 
 def is_sweep(folder: Path) -> bool:

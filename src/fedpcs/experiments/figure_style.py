@@ -67,15 +67,20 @@ def new_figure(
     """
     size = (_WIDTH_INCHES, height_inches)
     figure = Figure(figsize=size, dpi=_DOTS_PER_INCH, facecolor="white", layout="constrained")
-    figure.suptitle(wrapped(title, 76), x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=INK)
+    figure.suptitle(_as_written(wrapped(title, 76)), x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=INK)
     if note:
-        figure.supxlabel(wrapped(note, 118), x=0.012, ha="left", fontsize=8.5, color=GREY)
+        figure.supxlabel(_as_written(wrapped(note, 118)), x=0.012, ha="left", fontsize=8.5, color=GREY)
     heights = list(row_heights) or [1.0] * num_rows
     panels = figure.subplots(len(heights), num_columns, squeeze=False, height_ratios=heights)
     axes = [panel for row in panels for panel in row]
     for panel in axes:
         _tidy(panel)
     return figure, axes
+
+
+def _as_written(words: str) -> str:
+    """Return words that Matplotlib takes for words: a dollar sign begins no formula."""
+    return words.replace("$", r"\$")
 
 
 def wrapped(words: str, width: int) -> str:

@@ -24,6 +24,7 @@ _COLOURS = LinearSegmentedColormap.from_list("records", ["#DCEBF6", "#8FC3E4", s
 _MOST_SHOWN_CLIENTS = 1_000
 # Characters that fit side by side in the panel, and classes that fit above one another as numbers.
 _MOST_CHARACTERS, _MOST_WRITTEN_CLASSES = 100, 20
+_ROOMY_CHARACTERS = 45  # with more of them in a row, type is smaller
 _INCHES_PER_CLASS, _LEAST_INCHES, _MOST_INCHES = 0.22, 2.0, 5.4
 _ROOM_AROUND_INCHES, _SCALE_INCHES = 1.7, 0.17
 
@@ -111,9 +112,10 @@ def _draw_cells(axes: Axes, table: FloatArray, *, num_clients: int) -> AxesImage
 
 
 def _write_numbers(axes: Axes, table: FloatArray, norm: PowerNorm) -> None:
+    size = 6.5 if len(table) * len(f"{table.max():,.0f}") <= _ROOMY_CHARACTERS else 5.0
     for (client, label), count in np.ndenumerate(table):
         colour = style.PALE if count == 0.0 else "white" if norm(count) > 0.55 else style.INK
-        axes.text(client, label, f"{count:,.0f}", ha="center", va="center", fontsize=6.5, color=colour)
+        axes.text(client, label, f"{count:,.0f}", ha="center", va="center", fontsize=size, color=colour)
 
 
 def _label_axis(axis: Axis, words: str, num_cells: int) -> None:

@@ -154,4 +154,12 @@ def _told(page: Page, behind: _Cells, seconds: float | None) -> Page:
     versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
     made = {**versions, "python": platform.python_version(), "machine": platform.machine(), "code": code_digest()}
     took = {} if seconds is None else {"this command took": duration(seconds)}
-    return replace(page, warnings=(*page.warnings, *words), provenance={**made, **page.provenance, **took})
+    commands = tuple(
+        (command, f"{does}; give --out and --data-dir as before, if any") for command, does in page.commands
+    )
+    return replace(
+        page,
+        warnings=(*page.warnings, *words),
+        commands=commands,
+        provenance={**made, **page.provenance, **took},
+    )

@@ -209,7 +209,7 @@ def is_locked(folder: Path) -> bool:
     """Say whether a process works on a run's folder at this moment."""
     try:
         handle = os.open(folder / "lock", os.O_RDWR)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         return not _lock(handle)

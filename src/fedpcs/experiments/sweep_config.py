@@ -35,6 +35,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import dotted_keys, set_key
 from fedpcs.experiments.run_config import RunConfig, first_problem, make_run_config, read_tables
+from fedpcs.sampling import SAMPLERS
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 # What a cell's numbers do not depend on.
@@ -270,6 +271,11 @@ def _config(
             raise InvalidInput(f"{where}: {error}") from None
     sampling, engine = (_table(values, name, where) for name in ("sampling", "engine"))
     settings = _table(sampling, "settings", where)
+    if unknown := [one for one in settings if one not in (sampler, *SAMPLERS) and ":" not in one]:
+        raise InvalidInput(
+            f"{where}: sampling.settings names {unknown[0]!r}, which is no sampler. Samplers are "
+            f"{', '.join(SAMPLERS)}, and your own as package.module:name."
+        )
     mine = {name: one for name, one in settings.items() if name == sampler}
     values["sampling"] = {**sampling, "samplers": [sampler], "settings": mine}
     values["engine"] = {**engine, "kind": "in-process"}

@@ -11,6 +11,7 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import sweep_spending as spending
 from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.dotted_keys import dotted_keys
 from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.run_report_promise import promise
 from fedpcs.experiments.run_store import code_digest
@@ -19,7 +20,7 @@ from fedpcs.experiments.sweep_figures import curves_figure
 from fedpcs.experiments.sweep_groups import Group, Series, best_of, group, is_alike
 from fedpcs.experiments.sweep_points import Curve
 from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
-from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
+from fedpcs.experiments.sweep_spent import SpentByClient, seed_words, spent_by_client, spent_drawing
 from fedpcs.experiments.sweep_words import accuracy_words, against_words, points
 
 REFERENCE = "fedpcs"
@@ -40,6 +41,8 @@ _COLUMNS = (
     "privacy.mode",
     "privacy.clip_norm",
 )
+# What samplers and seeds of one setting may differ by, and what no number depends on.
+_EACH_ONES_OWN: Any = {"name": True, "seeds": True, "tensorboard": True, "sampling": {"samplers", "settings"}}
 _LEAST_POINTS = 2
 _SPACE = "\N{NO-BREAK SPACE}"
 _MEANINGS = {
@@ -75,9 +78,15 @@ def comparison_page(
         title=f"Sweep {name}",
         headline=headline(groups),
         facts=facts(done),
-        warnings=(*_missing(missing, failures or {}), *mixed(done)),
+        warnings=(
+            *_missing(missing, failures or {}),
+            *mixed(done),
+            *_ended_early(done),
+            *(words for one in groups for words in unlike(one)),
+            *_unread_ledgers(done, spent),
+        ),
         tables=tuple(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
-        drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent))),
+        drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent.epsilon))),
         privacy=privacy_words(done),
         settings=settings_of(done),
         commands=_commands(command, done),
@@ -234,6 +243,48 @@ def mixed(done: Sequence[Done]) -> tuple[str, ...]:
     if any(one.manifest.get("forced") for one in done):
         found.append("Some cells were resumed by force under other code or data.")
     return tuple(found)
+
+
+def _ended_early(done: Sequence[Done]) -> tuple[str, ...]:
+    """Name the trainings that ended before their last round, each with the rounds it had."""
+    early = [one for one in done if one.result["rounds"] < one.cell.config.rounds]
+    if not early:
+        return ()
+    told = "; ".join(f"{one.cell.words}: {one.result['rounds']} of {one.cell.config.rounds}" for one in early[:10])
+    more = f"; and {len(early) - 10} more" if len(early) > 10 else ""
+    return (
+        f"{len(early)} of {len(done)} trainings ended before their last round: too few clients had anything left to "
+        f"spend. Their accuracy is that of the round they came to ({told}{more}); curves end where the shortest does.",
+    )
+
+
+def unlike(found: Group) -> list[str]:
+    """Name what differs between the samplers of one setting beside the sampler: what was tuned for it, or unfair."""
+    trees = {
+        series.sampler: dotted_keys(series.done[0].cell.config.model_dump(mode="json", exclude=_EACH_ONES_OWN))
+        for series in found.series
+    }
+    keys = dict.fromkeys(key for tree in trees.values() for key in tree)
+    differing = [key for key in keys if not is_alike([tree.get(key) for tree in trees.values()])]
+    place = f"{found.words}: " if found.words else ""
+    return [
+        f"{place}{key} is not the same for all samplers: "
+        + ", ".join(f"{name} {tree.get(key)}" for name, tree in trees.items())
+        + "."
+        for key in differing
+    ]
+
+
+def _unread_ledgers(done: Sequence[Done], spent: SpentByClient) -> tuple[str, ...]:
+    """Name cells whose ledger cannot be read, unless there is none at all: then nothing is drawn of any."""
+    if not spent.unreadable or not spent.epsilon:
+        return ()
+    words = {one.cell.key: one.cell.words for one in done}
+    first = next(iter(spent.unreadable))
+    return (
+        f"The ledgers of {len(spent.unreadable)} cells cannot be read, and the figures of what each client spent are "
+        f"without those samplers: such as {words[first]}: {spent.unreadable[first]}",
+    )
 
 
 def _missing(cells: Sequence[Cell], failures: Mapping[str, str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
 from fedpcs._validate import FloatArray
-from fedpcs.errors import FedpcsError
+from fedpcs.errors import CorruptFile, FedpcsError
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.page import Drawing
@@ -28,21 +28,34 @@ from fedpcs.privacy.ledger import PrivacyLedger
 _MOST_STEPS = 400
 
 
-def spent_by_client(done: Sequence[Done]) -> dict[str, FloatArray]:
-    """Return (clients,) ε that each client of each cell spent, zero for those never drawn, by the cell's key.
+@dataclass(frozen=True)
+class SpentByClient:
+    """What clients spent.
 
-    Cells whose ledger is not there, or cannot be read, are not in it: a page does without that figure.
+    Attributes:
+        epsilon: (clients,) of each cell by its key, zero for those never drawn.
+        unreadable: Why the ledgers of other cells that spent something could not be read, by key.
     """
-    found = {}
+
+    epsilon: Mapping[str, FloatArray]
+    unreadable: Mapping[str, str]
+
+
+def spent_by_client(done: Sequence[Done]) -> SpentByClient:
+    """Read what each client of each cell spent from the cell's ledger."""
+    found, unreadable = {}, {}
     for one in done:
-        path = RunStore(one.folder).arm(one.cell.sampler, one.cell.seed).ledger
-        if path.is_file():
-            with suppress(FedpcsError):
-                found[one.cell.key] = _spent(path, one)
-    return found
+        if one.cell.config.privacy.mode != "none":
+            try:
+                found[one.cell.key] = _spent(RunStore(one.folder).arm(one.cell.sampler, one.cell.seed).ledger, one)
+            except FedpcsError as error:
+                unreadable[one.cell.key] = str(error)
+    return SpentByClient(found, unreadable)
 
 
 def _spent(path: Path, one: Done) -> FloatArray:
+    if not path.is_file() or path.stat().st_size == 0:  # opened, it would become a new ledger
+        raise CorruptFile(f"{path}: is not there, or empty.")
     config = one.cell.config
     law: Method = "tight" if config.privacy.noise == "exact" else "exact"
     with PrivacyLedger.open(path) as ledger:
@@ -52,6 +65,8 @@ def _spent(path: Path, one: Done) -> FloatArray:
     epsilon = np.zeros(config.data.num_clients)
     for client, nanos in totals.items():
         epsilon[int(client)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)
+    if len(totals) != (known := one.result["spent"]["num_clients"]):
+        raise CorruptFile(f"{path}: {len(totals)} clients spent something by it, {known} by the cell's result.")
     return epsilon
 
 

@@ -26,12 +26,21 @@ def try_out(config: RunConfig, dataset: Dataset) -> None:
     _try_model(config, dataset)
     for seed in config.seeds:
         dealt_out(config, dataset, seed)
+    try_rules(config, dataset.num_classes)
+
+
+def try_rules(config: RunConfig, num_classes: int) -> None:
+    """Find samplers that cannot draw as configured, or be weighed by the rule.
+
+    Raises:
+        InvalidInput: There is one.
+    """
     num_clients = config.data.num_clients
     cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients)
     rule = "own" if config.sampling.rule == "default" else config.sampling.rule
     for name in config.sampling.samplers:
         try:
-            try_sampler(sampler_of(config, name), rule, num_clients, cohort_size, dataset.num_classes)
+            try_sampler(sampler_of(config, name), rule, num_clients, cohort_size, num_classes)
         except InvalidInput as error:
             raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
 

@@ -338,6 +338,18 @@ def test_a_signal_that_drowns_is_not_measured(sent, noise, words):
     assert noise_to_signal(sent, noise, 1_000) == words
 
 
+def test_what_differs_between_samplers_of_a_setting_is_said_with_its_values():
+    def warnings(**own):
+        done = [made(cell, 0.5) for cell in make_cells(make_sweep_config({"seeds": [0], **own}))]
+        return [words for words in comparison_page("sweep", done).warnings if "not the same" in words]
+
+    rates = {"set": {"training.learning_rate": 0.5}, "per_sampler": {"random": {"training.learning_rate": 0.25}}}
+    assert warnings(**rates) == [
+        "training.learning_rate is not the same for all samplers: fedpcs 0.5, random 0.25.",
+    ]
+    assert warnings() == []
+
+
 def test_clients_cut_off_by_their_limit_are_counted():
     limited = {"privacy.limit_epsilon": 8.0, "rounds": 3}
     sweep = {"samplers": ["fedpcs", "random"], "seeds": [0, 1], "set": limited}

@@ -27,6 +27,7 @@ from fedpcs.game.equilibrium import Equilibrium
 
 OPTIMUM, FEDPCS, BLIND = "optimum within bounds", "FedPCS", "budget-blind, rational"
 STATIC, LOWEST = "budget-blind, static", "budget-blind, all at the lowest"
+UNBOUNDED = "social optimum without bounds"  # which no client may choose
 # "Closely approximates" and "significant gap", in shares of the optimum.
 _CLOSE, _HALF = 0.9, 0.5
 _WIDE = 0.1
@@ -109,13 +110,18 @@ def page_of(
             {
                 "seed": seed,
                 "arm": arm,
-                "welfare": float(path.sum()),
-                "share of bounded optimum": one.share(arm) if is_told else None,
+                "welfare": total,
+                "share of bounded optimum": total / one.worth.optimum_bounded if is_told else None,
             }
             for seed, one in zip(seeds, outcomes, strict=True)
-            for arm, path in one.by_round.items()
+            for arm, total in _totals(one).items()
         ),
     )
+
+
+def _totals(one: Outcome) -> dict[str, float]:
+    """Return the welfare of the whole run: of those who played, and of what no client may choose."""
+    return {arm: float(path.sum()) for arm, path in one.by_round.items()} | {UNBOUNDED: one.worth.optimum_unbounded}
 
 
 def _shares(outcomes: Sequence[Outcome], arm: str) -> list[float]:
@@ -210,8 +216,8 @@ def _private_bound(outcomes: Sequence[Outcome]) -> Finding:
 
 def _table(outcomes: Sequence[Outcome]) -> Table:
     rows = []
-    for arm in outcomes[0].by_round:
-        totals = [float(one.by_round[arm].sum()) for one in outcomes]
+    for arm in _totals(outcomes[0]):
+        totals = [_totals(one)[arm] for one in outcomes]
         shares = share_of(totals, [one.worth.optimum_bounded for one in outcomes])
         prices = [1.0 / share for share in shares if share > 0.0]
         price = shared.spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
