@@ -25,8 +25,8 @@ from fedpcs.experiments.page_markdown import as_markdown
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
-from fedpcs.experiments.sweep_page import mixed
 from fedpcs.experiments.sweep_progress import duration
+from fedpcs.experiments.sweep_warnings import mixed
 
 _RUN = "Give the command without --only-done."
 

@@ -11,26 +11,18 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import sweep_spending as spending
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.dotted_keys import dotted_keys
 from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.run_report_promise import promise
-from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_figures import curves_figure
 from fedpcs.experiments.sweep_groups import Group, Series, best_of, group, is_alike
 from fedpcs.experiments.sweep_points import Curve
 from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
-from fedpcs.experiments.sweep_spent import SpentByClient, seed_words, spent_by_client, spent_drawing
+from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
+from fedpcs.experiments.sweep_warnings import ended_early, mixed, not_done, unlike, unread_ledgers
 from fedpcs.experiments.sweep_words import accuracy_words, against_words, points
 
 REFERENCE = "fedpcs"
-# What manifests must agree on for cells to be compared like with like.
-_ALIKE = {
-    "code": "versions of fedpcs's code",
-    "own_code": "versions of your own code",
-    **{name: f"versions of {name}" for name in ("torch", "numpy", "scipy", "numba")},
-    "data": "data sets",
-}
 # Settings that every record has a column for; others get one, `set.KEY`, where they are on the grid.
 _COLUMNS = (
     "data.name",
@@ -41,8 +33,6 @@ _COLUMNS = (
     "privacy.mode",
     "privacy.clip_norm",
 )
-# What samplers and seeds of one setting may differ by, and what no number depends on.
-_EACH_ONES_OWN: Any = {"name": True, "seeds": True, "tensorboard": True, "sampling": {"samplers", "settings"}}
 _LEAST_POINTS = 2
 _SPACE = "\N{NO-BREAK SPACE}"
 _MEANINGS = {
@@ -79,11 +69,11 @@ def comparison_page(
         headline=headline(groups),
         facts=facts(done),
         warnings=(
-            *_missing(missing, failures or {}),
+            *not_done(missing, failures or {}),
             *mixed(done),
-            *_ended_early(done),
+            *ended_early(done),
             *(words for one in groups for words in unlike(one)),
-            *_unread_ledgers(done, spent),
+            *unread_ledgers(done, spent),
         ),
         tables=tuple(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
         drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent.epsilon))),
@@ -225,73 +215,6 @@ def facts(done: Sequence[Done]) -> str:
 def _span(values: Iterable[int]) -> str:
     found = sorted(set(values))
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
-
-
-def mixed(done: Sequence[Done]) -> tuple[str, ...]:
-    """Return warnings where cells were not all made in the same way."""
-    found = []
-    for key, words in _ALIKE.items():
-        kinds = [one.manifest.get(key) for one in done]
-        if key == "data":  # the files alone: what is dealt out of them is the sweep's to vary
-            by_name = {one.cell.config.data.name: one.manifest["data"]["checksum"] for one in done}
-            kinds = [one.manifest["data"]["checksum"] == by_name[one.cell.config.data.name] for one in done]
-        if not is_alike(kinds):
-            found.append(f"Cells were run by different {words}; rerun the older ones to compare like with like.")
-    versions = {one.manifest.get("code") for one in done}
-    if len(versions) == 1 and code_digest() not in versions:
-        found.append("All cells were run by another version of fedpcs's code than this page was written by.")
-    if any(one.manifest.get("forced") for one in done):
-        found.append("Some cells were resumed by force under other code or data.")
-    return tuple(found)
-
-
-def _ended_early(done: Sequence[Done]) -> tuple[str, ...]:
-    """Name the trainings that ended before their last round, each with the rounds it had."""
-    early = [one for one in done if one.result["rounds"] < one.cell.config.rounds]
-    if not early:
-        return ()
-    told = "; ".join(f"{one.cell.words}: {one.result['rounds']} of {one.cell.config.rounds}" for one in early[:10])
-    more = f"; and {len(early) - 10} more" if len(early) > 10 else ""
-    return (
-        f"{len(early)} of {len(done)} trainings ended before their last round: too few clients had anything left to "
-        f"spend. Their accuracy is that of the round they came to ({told}{more}); curves end where the shortest does.",
-    )
-
-
-def unlike(found: Group) -> list[str]:
-    """Name what differs between the samplers of one setting beside the sampler: what was tuned for it, or unfair."""
-    trees = {
-        series.sampler: dotted_keys(series.done[0].cell.config.model_dump(mode="json", exclude=_EACH_ONES_OWN))
-        for series in found.series
-    }
-    keys = dict.fromkeys(key for tree in trees.values() for key in tree)
-    differing = [key for key in keys if not is_alike([tree.get(key) for tree in trees.values()])]
-    place = f"{found.words}: " if found.words else ""
-    return [
-        f"{place}{key} is not the same for all samplers: "
-        + ", ".join(f"{name} {tree.get(key)}" for name, tree in trees.items())
-        + "."
-        for key in differing
-    ]
-
-
-def _unread_ledgers(done: Sequence[Done], spent: SpentByClient) -> tuple[str, ...]:
-    """Name cells whose ledger cannot be read, unless there is none at all: then nothing is drawn of any."""
-    if not spent.unreadable or not spent.epsilon:
-        return ()
-    words = {one.cell.key: one.cell.words for one in done}
-    first = next(iter(spent.unreadable))
-    return (
-        f"The ledgers of {len(spent.unreadable)} cells cannot be read, and the figures of what each client spent are "
-        f"without those samplers: such as {words[first]}: {spent.unreadable[first]}",
-    )
-
-
-def _missing(cells: Sequence[Cell], failures: Mapping[str, str]) -> tuple[str, ...]:
-    if not cells:
-        return ()
-    told = [f"{cell.words}: {failures[cell.key]}" for cell in cells if cell.key in failures]
-    return (f"{len(cells)} cells are not done; what is said here is said of the others.", *told[:10])
 
 
 def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import accuracy_table
 from fedpcs.experiments.exhibits.accuracy_cells import TUNED, setting_of, table_cells
 from fedpcs.experiments.sweep_groups import Group, Series, against, best_of
-from fedpcs.experiments.sweep_page import comparison_table, mixed
+from fedpcs.experiments.sweep_page import comparison_table
+from fedpcs.experiments.sweep_warnings import mixed
 
 SAMPLERS = ("random", "aocs", "fed-cbs", "delta", "fedpcs")
 CELLS = {
