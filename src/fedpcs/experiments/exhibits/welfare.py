@@ -221,7 +221,8 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
         shares = share_of(totals, [one.worth.optimum_bounded for one in outcomes])
         prices = [1.0 / share for share in shares if share > 0.0]
         price = shared.spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
-        rows.append((arm, shared.spread(totals), shared.spread(shares, shared.percent), price))
+        told = "–" if arm == UNBOUNDED else price  # nobody plays it
+        rows.append((arm, shared.spread(totals), shared.spread(shares, shared.percent), told))
     return Table(
         "Welfare over the run, mean ± standard deviation over populations",
         ("clients", "welfare", "share of the optimum", "price of anarchy"),
