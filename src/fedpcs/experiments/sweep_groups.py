@@ -37,8 +37,12 @@ class Series:
         """(seeds,) at the end."""
         return np.array([one.result["accuracy"] for one in self.done])
 
+    def number(self, seed: int, *path: str) -> float:
+        """Return one seed's number of the results, such as ("spent", "epsilon", "median")."""
+        return _at(self.done[self.seeds.index(seed)].result, path)
+
     def mean(self, *path: str) -> float:
-        """Return the mean over seeds of a number of the results, such as ("spent", "epsilon", "median")."""
+        """Return the mean over seeds of a number of the results."""
         return float(np.mean([_at(one.result, path) for one in self.done]))
 
     def greatest(self, *path: str) -> float:
@@ -48,7 +52,7 @@ class Series:
     def curve(self, *path: str) -> tuple[FloatArray, FloatArray]:
         """Return (rounds,) that were evaluated, counted from 1, and (seeds, rounds) some quantity after each.
 
-        Only the rounds that all seeds have: an arm may end early. The quantity is named as for `mean`.
+        Only the rounds that all seeds have: an arm may end early. The quantity is named as for `number`.
         """
         lines = [
             [(line["round"] + 1, None if line["accuracy"] is None else _at(line, path)) for line in one.rounds]
@@ -109,15 +113,13 @@ def against(
         one: A sampler's cells.
         other: Another's, at the same place.
         num_comparisons: So many intervals hold together with 95 % confidence, each being widened (Bonferroni).
-        of: Another number of the results instead, named as for `Series.mean`.
+        of: Another number of the results instead, named as for `Series.number`.
 
     Raises:
         InvalidInput: They have no seed in common.
     """
     common = [seed for seed in one.seeds if seed in other.seeds]
-    mine, theirs = (
-        [_at(series.done[series.seeds.index(seed)].result, of) for seed in common] for series in (one, other)
-    )
+    mine, theirs = ([series.number(seed, *of) for seed in common] for series in (one, other))
     resolution = 1.0 / one.done[0].result["num_test"] if tuple(of) == ("accuracy",) else 0.0
     return paired_difference(mine, theirs, joint_confidence(num_comparisons), resolution=resolution)
 

@@ -20,6 +20,7 @@ from fedpcs.experiments.sweep_labels import PointLabel, label_points
 from fedpcs.experiments.sweep_pens import Pen, pens, short
 from fedpcs.experiments.sweep_points import TradeOff
 
+Cost = Literal["epsilon", "paid"]
 # Shapes for aggregation rules, and letters that look like them for the key.
 _SHAPES = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"), ("P", "✚"))
 _MARKER_POINTS = 7.0
@@ -50,9 +51,7 @@ class _Sight:
         return np.array([(self.costs[point], point.accuracy_mean) for point in points])
 
 
-def tradeoff_figure(
-    points: Sequence[TradeOff], against: Literal["epsilon", "paid"], title: str, note: str = ""
-) -> Figure:
+def tradeoff_figure(points: Sequence[TradeOff], against: Cost, title: str, note: str = "") -> Figure:
     """Draw accuracy against what it cost: a colour for each sampler, a shape for each aggregation rule.
 
     A thin line is the way training came there, round by round. A sampler's name stands once. Where most samplers end in
@@ -145,7 +144,7 @@ def _draw_points(axes: Axes, sight: _Sight, points: Sequence[TradeOff], marker_p
         _draw_point(axes, sight.costs[point], point, pen, sight.shapes[point.rule][0], marker_points)
 
 
-def _way(point: TradeOff, against: Literal["epsilon", "paid"]) -> FloatArray:
+def _way(point: TradeOff, against: Cost) -> FloatArray:
     """Return (rounds, 2) cost and accuracy; only where something was spent, for a log scale's sake."""
     way = np.array(point.way).reshape(-1, 3)[:, [0 if against == "epsilon" else 1, 2]]
     return np.asarray(way[np.isfinite(way).all(axis=1) & (way[:, 0] > 0.0)])

@@ -80,7 +80,7 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W where noise is felt, run every step, and return the page."""
     setting = setting_of(dataset, profile)
-    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run)
+    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run).taken
     return page_of(dataset, profile, run(cells_of(setting, bound)))
 
 

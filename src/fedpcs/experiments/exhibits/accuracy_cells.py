@@ -1,10 +1,11 @@
 """The runs behind the paper's accuracy table, its curves and its non-IID figure.
 
 The paper prints neither its clipping bound W, to which the noise is proportional, nor what clients do whom a baseline
-draws. So the table comes twice: W tuned for each sampler, as a practitioner would; and W calibrated on random sampling
-to the accuracy the paper prints for it. One more variant keeps that W and takes for each sampler the aggregation rule
-that does best under it. Two others have baselines whose clients rewards do not move: they give the lowest budget, as in
-the paper's section on the price of anarchy, or keep their first.
+draws. So the table comes in variants: W tuned for each sampler, as a practitioner would (`accuracy-table`); W
+calibrated on random sampling to the accuracy the paper prints for it (`calibrated-table`); that W, and for each sampler
+the aggregation rule that does best under it (`best-rules`). Two others have baselines whose clients rewards do not move
+(`unmoved-clients`): they give the lowest budget, as in the paper's section on the price of anarchy, or keep their
+first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.learning.datasets import DATASETS
 
 Run = Callable[[Sequence[Cell]], list[Done]]
-TUNED, CALIBRATED = VARIANTS = ("W tuned", "W calibrated")
+TUNED, CALIBRATED = "W tuned", "W calibrated"
 RULED = "W calibrated, rule tuned"
 SELFISH, STATIC = UNMOVED = ("baselines' clients selfish", "baselines' clients static")
 
@@ -38,7 +39,6 @@ class Setting:
         shorter: Keys changed further wherever W is sought or is not tuned: such trainings are many.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
-        variants: How W is come by and clients behave, one table for each.
     """
 
     base: str
@@ -46,7 +46,6 @@ class Setting:
     shorter: dict[str, Any]
     ratios: tuple[float, ...]
     seeds: tuple[int, ...]
-    variants: tuple[str, ...]
 
 
 # Otherwise all clients train in every round so that some can be drawn.
@@ -74,7 +73,7 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
     if dataset not in _QUICK_ROUNDS:
         raise InvalidInput(f"dataset must be one of {', '.join(_QUICK_ROUNDS)}, got {dataset!r}.")
     if profile == "paper":
-        return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4), VARIANTS)
+        return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4))
     rounds, fewer = _QUICK_ROUNDS[dataset]
     training = load_run_config(dataset).training
     # One pass is then about as many steps as the paper's several.
@@ -88,8 +87,7 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
         **_CHEAP_AOCS,
     }
     shorter = {"rounds": fewer, "evaluate_every": fewer}
-    variants = VARIANTS if dataset == "fashion-mnist" else (TUNED,)
-    return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2), variants)
+    return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2))
 
 
 def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = SAMPLERS) -> tuple[str, ...]:
@@ -100,11 +98,9 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     passes, size = paper.training.local_epochs, paper.training.batch_size
     records = DATASETS[setting.base].num_train // paper.data.num_clients
     most, fewer = setting.changes["rounds"], setting.shorter["rounds"]
-    shown = dict.fromkeys(variants or setting.variants)
-    lengths = {most if variant == TUNED else fewer for variant in shown}
-    told = f"{most} rounds where W is tuned and {fewer} elsewhere" if len(lengths) > 1 else f"{lengths.pop()} rounds"
+    rounds = most if TUNED in variants else fewer
     sentences = [
-        f"{told}, instead of {paper.rounds}: accuracies are those of an unfinished training.",
+        f"{rounds} rounds, instead of {paper.rounds}: accuracies are those of an unfinished training.",
         "The game is as long as the training: budgets, rewards and ε are those of so few rounds.",
         f"W was sought in trainings of {fewer} rounds.",
         f"Each client passes over its records once, in batches of {smaller}, not {passes} times in batches of {size}: "
@@ -115,9 +111,7 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
         sentences.append(f"The network is {setting.changes['training.model']}, not {paper.training.model}.")
     if "aocs" in samplers:
         sentences.append("AOCS goes by the norm last heard from a client; in the paper all clients train every round.")
-    if setting.variants == (TUNED,) == tuple(shown):
-        sentences.append("W is tuned only: with so few rounds none of the paper's accuracies could be calibrated to.")
-    if set(shown) <= set(UNMOVED):
+    if set(variants) <= set(UNMOVED):
         sentences.append("IID only.")
     return tuple(sentences)
 

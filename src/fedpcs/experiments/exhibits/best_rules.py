@@ -46,7 +46,7 @@ class TriedRules:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, tune every sampler's rule under it, run the table, and return its page."""
     setting = setting_of(dataset, profile)
-    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run)
+    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run).taken
     tried = tune_rules(setting, bound, run)
     rules = {name: one.best for name, one in tried.items()}
     cells = table_cells(setting, {(RULED, name): bound for name in SAMPLERS}, rules)

@@ -16,12 +16,12 @@ from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 # Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
 _TRIED = (1.0, 3.0, 10.0)
 TUNING_SEEDS = (100, 101, 102)
-_CALIBRATION_SEED = 0
 VALIDATION_SHARE = 0.1
 _CLOSE_ENOUGH = 0.01
 _MOST_STEPS = 8
 # Where the search for W begins: a selfish client's noise is some thirty times that of a paid one.
-_START = {CALIBRATED: 60.0, SELFISH: 4.0}
+_START = {CALIBRATED: 150.0, SELFISH: 6.0}
+_FIRST_STEP = 1.5
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,41 @@ class TriedBounds:
         return statistics.fmean(self.accuracy[self.taken])
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """A W at which random sampling has the accuracy it should have, and what was tried for it.
+
+    Attributes:
+        target: The accuracy that was sought.
+        accuracy: Of random sampling by W, one for each seed of the table.
+    """
+
+    target: float
+    accuracy: Mapping[float, tuple[float, ...]]
+
+    @property
+    def taken(self) -> float:
+        """The W whose mean accuracy is nearest to the target."""
+        return min(self.accuracy, key=lambda bound: abs(statistics.fmean(self.accuracy[bound]) - self.target))
+
+
 def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, TriedBounds]:
     """Return what each W came to for each sampler on validation records of an IID split; no test record is read."""
     cells = {name: validation_cells(setting, name, _TRIED) for name in samplers}
-    done = {one.cell.key: one for one in run([cell for some in cells.values() for cell in some])}
-    found = {}
-    for name, tried in cells.items():
-        if missing := sum(cell.key not in done for cell in tried):
-            raise Unfinished(f"{missing} of the {len(tried)} trainings by which W is tuned for {name} are not done.")
-        found[name] = TriedBounds({bound: _accuracies(tried, done, bound) for bound in _TRIED})
+    done = run([cell for some in cells.values() for cell in some])
+    return {name: TriedBounds(_by_bound(tried, done, f"tuned for {name}")) for name, tried in cells.items()}
+
+
+def _by_bound(cells: Sequence[Cell], done: Sequence[Done], words: str) -> dict[float, tuple[float, ...]]:
+    """Return the accuracies of some trainings by W, those of one W in the order of their seeds; all must be done."""
+    reached = {one.cell.key: one.result["accuracy"] for one in done}
+    if missing := sum(cell.key not in reached for cell in cells):
+        raise Unfinished(f"{missing} of the {len(cells)} trainings by which W is {words} are not done.")
+    found: dict[float, tuple[float, ...]] = {}
+    for cell in cells:
+        bound = float(cell.config.privacy.clip_norm)
+        found[bound] = (*found.get(bound, ()), reached[cell.key])
     return found
-
-
-def _accuracies(tried: Sequence[Cell], done: Mapping[str, Done], bound: float) -> tuple[float, ...]:
-    chosen = [cell for cell in tried if float(cell.config.privacy.clip_norm) == bound]
-    return tuple(done[cell.key].result["accuracy"] for cell in chosen)
 
 
 def target_of(dataset: str, tuned: TriedBounds) -> float:
@@ -77,30 +97,33 @@ def target_of(dataset: str, tuned: TriedBounds) -> float:
     return wanted if tuned.reached > wanted else tuned.reached * random.mean / fedpcs.mean
 
 
-def tune_and_calibrate(dataset: str, setting: Setting, variant: str, run: Run) -> float:
+def tune_and_calibrate(dataset: str, setting: Setting, variant: str, run: Run) -> Calibration:
     """Return the W at which random sampling has the accuracy it is calibrated to, its clients as in a variant."""
     return calibrate_bound(setting, variant, target_of(dataset, tune_bounds(setting, run, ("random",))["random"]), run)
 
 
-def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> float:
-    """Return the W at which random sampling on an IID split has an accuracy, its clients as in a variant."""
+def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> Calibration:
+    """Return the W at which random sampling on an IID split has an accuracy, its clients as in a variant.
+
+    The accuracy is the mean over the seeds of the table: near a cliff one seed may be over it, and another not.
+    """
+    tried: dict[float, tuple[float, ...]] = {}
 
     def accuracies(bounds: Sequence[float]) -> list[float]:
-        changed = behaviour_of(variant, "random")
-        results = run(_cells(setting, "random", bounds, [_CALIBRATION_SEED], 0.0, changed))
-        if len(results) < len(bounds):
-            raise Unfinished(f"W is calibrated by random sampling with W among {list(bounds)}: not all are done.")
-        return [one.result["accuracy"] for one in results]
+        cells = _cells(setting, "random", bounds, setting.seeds, 0.0, behaviour_of(variant, "random"))
+        tried.update(_by_bound(cells, run(cells), "calibrated"))
+        return [statistics.fmean(tried[bound]) for bound in bounds]
 
-    return bracketed(accuracies, target, _START[variant])
+    search(accuracies, target, _START[variant])
+    return Calibration(target, tried)
 
 
-def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: float, start: float) -> float:
-    """Return a bound at which a falling accuracy is near its target.
+def search(accuracies: Callable[[Sequence[float]], Sequence[float]], target: float, start: float) -> dict[float, float]:
+    """Ask for bounds until a falling accuracy is near its target, and return the accuracies by bound.
 
-    Two bounds are tried at a time, one for each core of a small machine: four times as large or small until the target
-    lies between two of them, then a third and two thirds of the way. No line is laid through accuracies: they may fall
-    off a cliff.
+    Two bounds are tried at a time, for machines of several cores: four times as large or small until the target lies
+    between two of them, then a third and two thirds of the way. No line is laid through accuracies: they may fall off a
+    cliff.
 
     Args:
         accuracies: Of some bounds.
@@ -114,7 +137,7 @@ def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: 
         tried.update(zip(fresh, accuracies(fresh) if fresh else [], strict=True))
         return bool(fresh)
 
-    ask([start, 4.0 * start])
+    ask([start, _FIRST_STEP * start])
     for _ in range(_MOST_STEPS):
         if min(abs(one - target) for one in tried.values()) <= _CLOSE_ENOUGH:
             break
@@ -126,7 +149,7 @@ def bracketed(accuracies: Callable[[Sequence[float]], Sequence[float]], target: 
             ask([min(below) / 16.0, min(below) / 4.0])
         elif not ask(_thirds(max(above), min(below))):
             break
-    return min(tried, key=lambda bound: abs(tried[bound] - target))
+    return tried
 
 
 def validation_cells(

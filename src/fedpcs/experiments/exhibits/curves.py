@@ -1,7 +1,4 @@
-"""The paper's curves: accuracy and loss over rounds, for every sampler and ratio, of the accuracy table's cells.
-
-Trainings that are shortened are left out: they are scored at their end alone.
-"""
+"""The paper's curves: accuracy and loss over rounds, for every sampler and ratio, of the accuracy table's cells."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import TUNED, VARIANTS, Run, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_cells import Run, setting_of, shrunk
 from fedpcs.experiments.exhibits.accuracy_table import run_table
 from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
@@ -27,10 +24,8 @@ _RATIO = "sampling.sampling_ratio"
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Run the accuracy table's cells and return the page of their curves."""
-    setting = setting_of(dataset, profile)
-    variants = (TUNED,) if setting.shorter else VARIANTS
-    tuned = tune_bounds(setting, run, SAMPLERS)
-    return page_of(dataset, profile, run_table(dataset, profile, run, tuned, variants))
+    tuned = tune_bounds(setting_of(dataset, profile), run, SAMPLERS)
+    return page_of(dataset, profile, run_table(dataset, profile, run, tuned))
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:

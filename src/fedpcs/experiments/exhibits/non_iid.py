@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import Run, setting_of, shrunk
-from fedpcs.experiments.exhibits.accuracy_table import findings_of, missed_calibration, run_table
+from fedpcs.experiments.exhibits.accuracy_table import findings_of, run_table
 from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -52,7 +52,6 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         title=f"Label skew on {dataset}",
         headline=_headline(costs),
         shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in skewed]),
-        warnings=(*base.warnings, *missed_calibration(dataset, groups)),
         findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
         tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
         drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),

@@ -85,11 +85,14 @@ def _data_distribution(wanted: Wanted) -> Page:
     return page
 
 
-def _useful_privacy(wanted: Wanted) -> Page:
-    if wanted.dataset != "fashion-mnist":
-        raise InvalidInput(f"useful-privacy is shown on fashion-mnist, got {wanted.dataset!r}.")
-    page: Page = _module("useful_privacy").make_page(wanted.profile, wanted.run)
-    return page
+def _of_useful_training(name: str) -> Callable[[Wanted], Page]:
+    def make(wanted: Wanted) -> Page:
+        if wanted.dataset != "fashion-mnist":
+            raise InvalidInput(f"{name.replace('_', '-')} is shown on fashion-mnist, got {wanted.dataset!r}.")
+        page: Page = _module(name).make_page(wanted.profile, wanted.run)
+        return page
+
+    return make
 
 
 _OF_THE_TABLE = "nothing after accuracy-table"
@@ -97,7 +100,13 @@ EXHIBITS: dict[str, Exhibit] = {
     "accuracy-table": Exhibit(
         "accuracy of every sampler beside the paper's numbers",
         _of_training("accuracy_table"),
-        "90 min",
+        "65 min",
+        reads_data=True,
+    ),
+    "calibrated-table": Exhibit(
+        "the table under the noise at which random sampling has the paper's accuracy",
+        _of_training("calibrated_table"),
+        "30 min after accuracy-table",
         reads_data=True,
     ),
     "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), _OF_THE_TABLE, reads_data=True),
@@ -118,7 +127,16 @@ EXHIBITS: dict[str, Exhibit] = {
         reads_data=True,
     ),
     "useful-privacy": Exhibit(
-        "every sampler and rule at an ε people would accept", _useful_privacy, "45 min", reads_data=True
+        "every sampler and rule at an ε people would accept",
+        _of_useful_training("useful_privacy"),
+        "45 min",
+        reads_data=True,
+    ),
+    "trade-off": Exhibit(
+        "what accuracy costs in ε and in rewards, planned for several of each",
+        _of_useful_training("trade_off"),
+        "25 min",
+        reads_data=True,
     ),
     "data-distribution": Exhibit(
         "who holds which classes", _data_distribution, "seconds", reads_data=True, is_of_data_alone=True

@@ -18,6 +18,6 @@ from fedpcs.experiments.page import Page
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, run both tables, and return their page."""
     setting = setting_of(dataset, profile)
-    bound = tune_and_calibrate(dataset, setting, SELFISH, run)
+    bound = tune_and_calibrate(dataset, setting, SELFISH, run).taken
     cells = table_cells(setting, {(variant, name): bound for variant in UNMOVED for name in SAMPLERS})
     return page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,")

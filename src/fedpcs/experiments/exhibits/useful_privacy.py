@@ -6,7 +6,7 @@ the median client's ε, and against rewards paid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed, summary
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 from fedpcs.experiments.sweep_points import TradeOff
-from fedpcs.experiments.sweep_tradeoff import tradeoff_figure
+from fedpcs.experiments.sweep_tradeoff import Cost, tradeoff_figure
 from fedpcs.experiments.sweep_words import difference_words, points, spread_words
 from fedpcs.experiments.try_out import try_sampler
 from fedpcs.sampling import make_sampler
@@ -62,7 +62,7 @@ def cells_of(profile: Profile) -> list[Cell]:
         "seeds": seeds,
         "set": {"evaluate_every": 5},
         "variants": [
-            *({"label": rule, "set": {"sampling.rule": rule}, "samplers": _weighable(rule)} for rule in rules),
+            *({"label": rule, "set": {"sampling.rule": rule}, "samplers": weighable(rule)} for rule in rules),
             *others,
         ],
     }
@@ -76,7 +76,7 @@ def cells_of(profile: Profile) -> list[Cell]:
     return [*make_cells(make_sweep_config(features)), *make_cells(make_sweep_config(network))]
 
 
-def _weighable(rule: str) -> list[str]:
+def weighable(rule: str) -> list[str]:
     """Return the samplers that a rule can weigh: not every one has the probabilities it needs."""
 
     def can(name: str) -> bool:
@@ -185,7 +185,7 @@ def _cost_of(main: tuple[Group, Series] | None) -> list[Finding]:
     ]
 
 
-def _drawing(groups: Sequence[Group], against: Any) -> Any:
+def _drawing(groups: Sequence[Group], against: Cost) -> Callable[[], Figure]:
     def draw() -> Figure:
         found = [_point(one, series) for one in groups for series in one.series]
         return tradeoff_figure(found, against, _title(found, against), "Lines: the way there, round by round.")
@@ -193,7 +193,7 @@ def _drawing(groups: Sequence[Group], against: Any) -> Any:
     return draw
 
 
-def _title(found: Sequence[TradeOff], against: Any) -> str:
+def _title(found: Sequence[TradeOff], against: Cost) -> str:
     """Say how far samplers end apart under the rule that comes highest, and at what cost."""
     rule = max(found, key=lambda point: point.accuracy_mean).rule
     alike = [point for point in found if point.rule == rule]
