@@ -110,7 +110,9 @@ def reproduce(
     from fedpcs.experiments import reproduce
 
     data = dataset or "fashion-mnist"
-    found = reproduce.reproduce(name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done)
+    found = reproduce.reproduce(
+        name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done, say=_say
+    )
     print(json.dumps({"report": str(found)}) if as_json else found)
 
 
@@ -163,6 +165,10 @@ def _profile(name: str) -> Profile:
             found: Profile = known
             return found
     raise InvalidInput(f"--profile must be quick or paper, got {name!r}.")
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
 
 
 def _command_line() -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -40,6 +40,7 @@ def reproduce(
     *,
     num_jobs: int | None = None,
     only_done: bool = False,
+    say: Callable[[str], None] = lambda words: None,
 ) -> Path:
     """Make an exhibit: run what is missing, write its page, its figures and its numbers.
 
@@ -51,6 +52,7 @@ def reproduce(
         data_dir: Where data sets lie.
         num_jobs: Cells at a time; None: one for each core.
         only_done: Run nothing, and write the page from what is done.
+        say: Is told which games are being solved; cells show themselves.
 
     Returns:
         The page.
@@ -70,7 +72,7 @@ def reproduce(
     cells = _Cells({}, {}, {}, {})
     run = _runner(CellStore(root), data_dir, num_jobs, only_done, cells)
     try:
-        page = found.make(Wanted(dataset, profile, data_dir, run))
+        page = found.make(Wanted(dataset, profile, data_dir, run, say))
     except Unfinished as error:
         cells.raise_if_any()
         raise Unfinished(f"{error} {_RUN}") from None

@@ -89,7 +89,10 @@ def tradeoff_figure(points: Sequence[TradeOff], against: Cost, title: str, note:
 
 
 def _crowd(sight: _Sight) -> list[TradeOff]:
-    """Return the thickest crowd, if it has half of the samplers and a third of the points, and is not all there is."""
+    """Return the thickest crowd, if it has half of the samplers and a third of the points, and is not all there is.
+
+    Of crowds as thick as one another it is the most accurate.
+    """
     shown = list(sight.costs)
     ends = sight.ends(shown)
     seen = np.vstack((ends, *sight.ways.values()))
@@ -98,7 +101,7 @@ def _crowd(sight: _Sight) -> list[TradeOff]:
     size = np.ptp(seen, axis=0)
     is_near = np.all(np.abs(ends[:, None] - ends[None]) <= _CROWD * size, axis=2)
     crowds = [[shown[k] for k in np.flatnonzero(row)] for row in is_near]
-    crowd = max(crowds, key=len)
+    crowd = max(crowds, key=lambda some: (len(some), max(point.accuracy_mean for point in some)))
     num_inside, num_all = (len({point.label for point in some}) for some in (crowd, shown))
     is_thick = num_inside > 1 and 2 * num_inside >= num_all and 3 * len(crowd) >= len(shown)
     is_everything = bool(np.all(np.ptp(sight.ends(crowd), axis=0) >= 0.5 * np.ptp(seen, axis=0)))
@@ -132,7 +135,7 @@ def _draw_overview(axes: Axes, sight: _Sight, crowd: Sequence[TradeOff], words: 
     style.span(axes, np.append(seen[:, 1], (low, high)))
     percent_ticks(axes)
     axes.set_ylabel("accuracy", color=style.INK)
-    style.caption(axes, "All, with the way there; the frame is enlarged below")
+    style.caption(axes, "All; the frame is enlarged below")
     _label(axes, sight, shown, _names_outside(sight, crowd))
 
 

@@ -31,6 +31,18 @@ def test_a_game_is_solved_once() -> None:
     assert games.solve(Case(0, reward=(20.0,) * 6)) is not first
 
 
+def test_what_is_being_solved_is_told_once() -> None:
+    told: list[str] = []
+    games = Games(GAMES.base, say=told.append)
+    for _ in range(2):
+        games.solve(Case(2, "budget-blind", reward=(20.0,) * 6))
+        games.solve(Case(2, reward=10.0, response="paper"))
+    assert told == [
+        "solving the game: budget-blind, τ = 0.2, population 2, rewards given …",
+        "solving the game: FedPCS, τ = 0.2, population 2, rewards 10.0, paper responses …",
+    ]
+
+
 def test_a_seed_counts_only_if_all_its_games_certify_and_the_page_says_which_did_not() -> None:
     good, bad = GAMES.solve(Case(0)), GAMES.solve(Case(0, reward=10.0, response="paper"))
     assert bad.status != "converged"

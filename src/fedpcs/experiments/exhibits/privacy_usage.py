@@ -114,6 +114,7 @@ def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool)
     is_policy = plan_again and isinstance(games.base.reward, str)
     reward = games.base.reward if is_policy else free.reward.path
     tolerance = float(games.base.tolerance)
+    games.say(f"solving under caps: {scenario.name}, population {seed} …")
     aware, plan = solve_with_caps(free.game, reward, caps, tolerance=tolerance, throw=False)
     random = replace(free.game, selection="budget-blind")
     blind, blind_plan = solve_with_caps(random, aware.reward.path, caps, tolerance=tolerance, throw=False)

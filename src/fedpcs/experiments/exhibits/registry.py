@@ -24,12 +24,14 @@ class Wanted:
         profile: `quick` or `paper`.
         data_dir: Where data sets lie.
         run: Runs cells and returns those that came to their end.
+        say: Is told what goes on.
     """
 
     dataset: str
     profile: Profile
     data_dir: Path | None
     run: Run
+    say: Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def _module(name: str) -> Any:
 
 def _of_the_game(name: str) -> Callable[[Wanted], Page]:
     def make(wanted: Wanted) -> Page:
-        page: Page = _module(name).make_page(wanted.profile)
+        games = _module("solved_games").Games(say=wanted.say)
+        page: Page = _module(name).make_page(wanted.profile, games)
         return page
 
     return make

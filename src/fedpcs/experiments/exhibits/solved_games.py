@@ -54,6 +54,17 @@ class Case:
     response: ResponseMode = "exact"
     last_round: int | None = None
 
+    @property
+    def words(self) -> str:
+        """What tells it from other cases of an exhibit."""
+        reward = (
+            "" if self.reward is None else f", {'given' if isinstance(self.reward, tuple) else self.reward} rewards"
+        )
+        answers = "" if self.response == "exact" else f", {self.response} responses"
+        return (
+            f"{SELECTION_WORDS[self.selection]}, τ = {self.sampling_ratio:g}, population {self.seed}{reward}{answers}"
+        )
+
 
 @dataclass(frozen=True)
 class Games:
@@ -62,10 +73,12 @@ class Games:
     Attributes:
         base: What all of them share: clients, rounds, bounds, the server's weights, the reward policy.
         solved: Those solved so far; give one mapping to several exhibits and none is solved twice.
+        say: Is told what is being solved: it takes a while.
     """
 
     base: GameConfig = field(default_factory=GameConfig)
     solved: dict[Case, Equilibrium] = field(default_factory=dict)
+    say: Callable[[str], None] = field(default=lambda words: None, compare=False)
 
     def rules(self, case: Case) -> Game:
         """Return a case's game, unsolved."""
@@ -83,6 +96,7 @@ class Games:
         if case.last_round == self.base.last_round:  # one game, one name
             case = replace(case, last_round=None)
         if case not in self.solved:
+            self.say(f"solving the game: {case.words} …")
             reward = self.base.reward if case.reward is None else case.reward
             self.solved[case] = equilibrium.solve(
                 self.rules(case), reward, response=case.response, tolerance=float(self.base.tolerance), throw=False

@@ -18,7 +18,7 @@ from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import Run
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.exhibits.profiles import Profile
-from fedpcs.experiments.exhibits.useful_privacy import MAIN_RULE, RULES, weighable
+from fedpcs.experiments.exhibits.useful_privacy import COSTS, MAIN_RULE, RULES, weighable
 from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.paired import PairedDifference, joint_confidence, paired_difference
 from fedpcs.experiments.run_table import rounded_up
@@ -41,13 +41,11 @@ class Axis:
     Attributes:
         cost: What is then spent more or less of, as figures know it.
         path: Where results have it.
-        words: Its name.
         labels: Of the variants along it, the least first.
     """
 
     cost: Cost
     path: tuple[str, ...]
-    words: str
     labels: tuple[str, ...]
 
 
@@ -55,10 +53,8 @@ def _label(unit: float, worth: float) -> str:
     return f"unit ρ = {unit:g}, accuracy worth {worth:,.0f}"
 
 
-PRIVACY = Axis(
-    "epsilon", ("spent", "epsilon", "median"), "the median client's ε", tuple(_label(unit, _WORTH) for unit in _UNITS)
-)
-REWARDS = Axis("paid", ("paid",), "rewards paid", tuple(_label(_UNIT, worth) for worth in _WORTHS))
+PRIVACY = Axis("epsilon", ("spent", "epsilon", "median"), tuple(_label(unit, _WORTH) for unit in _UNITS))
+REWARDS = Axis("paid", ("paid",), tuple(_label(_UNIT, worth) for worth in _WORTHS))
 
 
 def cells_of(profile: Profile) -> list[Cell]:
@@ -108,7 +104,7 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
         claims_heading="What was asked, and what was found",
         tables=(*(_table(axis, leads) for axis, leads in found if leads), *page.tables),
         drawings=tuple(
-            Drawing(f"accuracy against {axis.words}", _drawing(groups, axis))
+            Drawing(f"accuracy against {COSTS[axis.cost]}", _drawing(groups, axis))
             for axis in (PRIVACY, REWARDS)
             if _levels(groups, axis)
         ),
@@ -256,7 +252,7 @@ def _title(groups: Sequence[Group], axis: Axis) -> str:
     """Say what the least and the greatest cost bring, and how far samplers are apart at a level."""
     levels = [one for one in _levels(groups, axis) if one.variant.startswith(f"{MAIN_RULE}:")]
     if not levels:
-        return f"Accuracy against {axis.words}"
+        return f"Accuracy against {COSTS[axis.cost]}"
     means = [[float(series.accuracy.mean()) for series in one.series] for one in levels]
     costs = [series.mean(*axis.path) for one in levels for series in one.series]
     apart = max(max(some) - min(some) for some in means)

@@ -34,6 +34,7 @@ SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "
 RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
 MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held to it, whatever does best here
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
+COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
 _UNWEIGHABLE = (
     "Samplers that are biased by intention have no inclusion probabilities: rules that divide by them leave them out."
 )
@@ -119,9 +120,7 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
         claims_heading="What was aimed at, and what was found",
         shrunk_heading="Smaller here than in the full profile",
         drawings=tuple(
-            Drawing(f"accuracy against {words}", _drawing(groups, against))
-            for against, words in (("epsilon", "the median client's ε"), ("paid", "rewards paid"))
-            if groups
+            Drawing(f"accuracy against {words}", _drawing(groups, cost)) for cost, words in COSTS.items() if groups
         ),
     )
 
