@@ -57,13 +57,10 @@ class Case:
     @property
     def words(self) -> str:
         """What tells it from other cases of an exhibit."""
-        reward = (
-            "" if self.reward is None else f", {'given' if isinstance(self.reward, tuple) else self.reward} rewards"
-        )
-        answers = "" if self.response == "exact" else f", {self.response} responses"
-        return (
-            f"{SELECTION_WORDS[self.selection]}, τ = {self.sampling_ratio:g}, population {self.seed}{reward}{answers}"
-        )
+        words = f"{SELECTION_WORDS[self.selection]}, τ = {self.sampling_ratio:g}, population {self.seed}"
+        if self.reward is not None:
+            words += f", rewards {'given' if isinstance(self.reward, tuple) else self.reward}"
+        return words if self.response == "exact" else f"{words}, {self.response} responses"
 
 
 @dataclass(frozen=True)
