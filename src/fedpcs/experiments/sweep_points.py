@@ -44,8 +44,8 @@ class TradeOff:
         paid: Rewards, all clients and rounds.
         accuracy_mean: Over seeds, in [0, 1].
         accuracy_std: Over seeds; NaN where there is none.
-        way: How training came there: (ε of the median client, rewards paid, accuracy) after each evaluated round, means
-            over seeds.
+        way: A line to be drawn with it: (ε of the median client, rewards paid, accuracy), means over seeds, after each
+            evaluated round of its training, or of other runs of its kind.
     """
 
     label: str

@@ -36,7 +36,7 @@ class _Sight:
 
     Attributes:
         costs: Of each point that has a place.
-        ways: (rounds, 2) cost and accuracy of each, round by round.
+        ways: (places, 2) cost and accuracy along the line that is drawn with each.
         pens: By sampler.
         shapes: By rule: a marker, and a letter that looks like it.
     """
@@ -54,9 +54,9 @@ class _Sight:
 def tradeoff_figure(points: Sequence[TradeOff], against: Cost, title: str, note: str = "") -> Figure:
     """Draw accuracy against what it cost: a colour for each sampler, a shape for each aggregation rule.
 
-    A thin line is the way training came there, round by round. A sampler's name stands once. Where most samplers end in
-    one corner, that corner is drawn again below, enlarged. A point that cost no finite amount has no place on the axis
-    and is named in the note.
+    Thin lines are the points' ways; points that share theirs have one. A sampler's name stands once. Where most
+    samplers end in one corner, that corner is drawn again below, enlarged. A point that cost no finite amount has no
+    place on the axis and is named in the note.
 
     Raises:
         NothingToDraw: No point has a place.
@@ -140,15 +140,17 @@ def _draw_overview(axes: Axes, sight: _Sight, crowd: Sequence[TradeOff], words: 
 
 
 def _draw_points(axes: Axes, sight: _Sight, points: Sequence[TradeOff], marker_points: float) -> None:
+    drawn: set[tuple[str, object]] = set()
     for point in points:
         pen, way = sight.pens[point.label], sight.ways[point]
-        if way.size:
+        if way.size and (point.label, point.way) not in drawn:
+            drawn.add((point.label, point.way))
             axes.plot(*way.T, color=pen.colour, linestyle=pen.stroke, linewidth=0.9, alpha=0.6, zorder=1.5)
         _draw_point(axes, sight.costs[point], point, pen, sight.shapes[point.rule][0], marker_points)
 
 
 def _way(point: TradeOff, against: Cost) -> FloatArray:
-    """Return (rounds, 2) cost and accuracy; only where something was spent, for a log scale's sake."""
+    """Return (places, 2) cost and accuracy; only where something was spent, for a log scale's sake."""
     way = np.array(point.way).reshape(-1, 3)[:, [0 if against == "epsilon" else 1, 2]]
     return np.asarray(way[np.isfinite(way).all(axis=1) & (way[:, 0] > 0.0)])
 

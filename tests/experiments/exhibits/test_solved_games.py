@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 from small_games import GAMES
 
 from fedpcs.experiments.exhibits import solved_games as shared
+from fedpcs.experiments.exhibits.registry import EXHIBITS, Wanted, exhibit
 from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.experiments.paired import PairedDifference
 from fedpcs.game import make_game, solve, uniform
@@ -37,10 +39,21 @@ def test_what_is_being_solved_is_told_once() -> None:
     for _ in range(2):
         games.solve(Case(2, "budget-blind", reward=(20.0,) * 6))
         games.solve(Case(2, reward=10.0, response="paper"))
+        games.solve(Case(2, last_round=3))
     assert told == [
         "solving the game: budget-blind, τ = 0.2, population 2, rewards given …",
         "solving the game: FedPCS, τ = 0.2, population 2, rewards 10.0, paper responses …",
+        "solving the game: FedPCS, τ = 0.2, population 2, T = 3 …",
     ]
+
+
+@pytest.mark.parametrize("name", [name for name, one in EXHIBITS.items() if not one.reads_data])
+def test_exhibits_of_the_game_hand_on_what_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    module = import_module(f"fedpcs.experiments.exhibits.{name.replace('-', '_')}")
+    monkeypatch.setattr(module, "make_page", lambda profile, games: games.say(f"{name}, {profile}"))
+    exhibit(name).make(Wanted("fashion-mnist", "quick", None, lambda cells: [], told.append))
+    assert told == [f"{name}, quick"]
 
 
 def test_a_seed_counts_only_if_all_its_games_certify_and_the_page_says_which_did_not() -> None:

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Run, Setting, changes_of, setting_of, shrunk
+from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -80,8 +81,8 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W where noise is felt, run every step, and return the page."""
     setting = setting_of(dataset, profile)
-    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run).taken
-    return page_of(dataset, profile, run(cells_of(setting, bound)))
+    found = tune_and_calibrate(dataset, setting, CALIBRATED, run)
+    return with_calibration(page_of(dataset, profile, run(cells_of(setting, found.taken))), dataset, found)
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:

@@ -14,6 +14,7 @@ from fedpcs.errors import Unfinished
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Run, Setting, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of as table_page_of
+from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import TUNING_SEEDS, VALIDATION_SHARE, tune_and_calibrate, validation_cells
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -46,13 +47,13 @@ class TriedRules:
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, tune every sampler's rule under it, run the table, and return its page."""
     setting = setting_of(dataset, profile)
-    bound = tune_and_calibrate(dataset, setting, CALIBRATED, run).taken
-    tried = tune_rules(setting, bound, run)
+    found = tune_and_calibrate(dataset, setting, CALIBRATED, run)
+    tried = tune_rules(setting, found.taken, run)
     rules = {name: one.best for name, one in tried.items()}
-    cells = table_cells(setting, {(RULED, name): bound for name in SAMPLERS}, rules)
+    cells = table_cells(setting, {(RULED, name): found.taken for name in SAMPLERS}, rules)
     # Split by split: whoever stops it has one whole table rather than two halves.
     done = run(sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition)))
-    return page_of(dataset, profile, done, tried)
+    return with_calibration(page_of(dataset, profile, done, tried), dataset, found)
 
 
 def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules]:
@@ -83,7 +84,8 @@ def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done], tried: Mapping[str, TriedRules]) -> Page:
     """Return the page of finished cells and of what was tried before."""
-    page = table_page_of(dataset, profile, done, "best-rules", "Every sampler under its best rule of aggregation,")
+    title = "Every sampler under its best rule of aggregation,"
+    page = table_page_of(dataset, profile, done, "best-rules", title, (RULED,))
     return replace(page, tables=(*page.tables, _tried_table(tried)))
 
 

@@ -62,7 +62,15 @@ class Calibration:
     @property
     def taken(self) -> float:
         """The W whose mean accuracy is nearest to the target."""
-        return min(self.accuracy, key=lambda bound: abs(statistics.fmean(self.accuracy[bound]) - self.target))
+        return min(self.accuracy, key=self._distance)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether that is near enough to end the search."""
+        return self._distance(self.taken) <= _CLOSE_ENOUGH
+
+    def _distance(self, bound: float) -> float:
+        return abs(statistics.fmean(self.accuracy[bound]) - self.target)
 
 
 def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, TriedBounds]:
@@ -107,49 +115,50 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
 
     The accuracy is the mean over the seeds of the table: near a cliff one seed may be over it, and another not.
     """
-    tried: dict[float, tuple[float, ...]] = {}
 
-    def accuracies(bounds: Sequence[float]) -> list[float]:
+    def accuracies(bounds: Sequence[float]) -> dict[float, tuple[float, ...]]:
         cells = _cells(setting, "random", bounds, setting.seeds, 0.0, behaviour_of(variant, "random"))
-        tried.update(_by_bound(cells, run(cells), "calibrated"))
-        return [statistics.fmean(tried[bound]) for bound in bounds]
+        return _by_bound(cells, run(cells), "next calibrated")
 
-    search(accuracies, target, _START[variant])
-    return Calibration(target, tried)
+    return search(accuracies, target, _START[variant])
 
 
-def search(accuracies: Callable[[Sequence[float]], Sequence[float]], target: float, start: float) -> dict[float, float]:
-    """Ask for bounds until a falling accuracy is near its target, and return the accuracies by bound.
+def search(
+    accuracies: Callable[[Sequence[float]], Mapping[float, tuple[float, ...]]], target: float, start: float
+) -> Calibration:
+    """Try bounds until an accuracy that falls as they grow is near its target.
 
     Two bounds are tried at a time, for machines of several cores: four times as large or small until the target lies
     between two of them, then a third and two thirds of the way. No line is laid through accuracies: they may fall off a
-    cliff.
+    cliff. A bound so small that clipping costs accuracy is not mistaken for one whose noise does.
 
     Args:
-        accuracies: Of some bounds.
-        target: What it should be.
+        accuracies: Of some bounds, one for each seed.
+        target: What their mean should be.
         start: The first bound tried.
     """
-    tried: dict[float, float] = {}
+    tried: dict[float, tuple[float, ...]] = {}
 
     def ask(bounds: Sequence[float]) -> bool:
         fresh = [bound for bound in dict.fromkeys(float(f"{one:.2g}") for one in bounds) if bound not in tried]
-        tried.update(zip(fresh, accuracies(fresh) if fresh else [], strict=True))
+        tried.update(accuracies(fresh) if fresh else {})
         return bool(fresh)
 
     ask([start, _FIRST_STEP * start])
     for _ in range(_MOST_STEPS):
-        if min(abs(one - target) for one in tried.values()) <= _CLOSE_ENOUGH:
+        if Calibration(target, tried).is_near:
             break
-        above = [bound for bound in tried if tried[bound] >= target]
-        below = [bound for bound in tried if tried[bound] < target]
-        if not below:
-            ask([4.0 * max(above), 16.0 * max(above)])
-        elif not above:
-            ask([min(below) / 16.0, min(below) / 4.0])
-        elif not ask(_thirds(max(above), min(below))):
+        mean = {bound: statistics.fmean(reached) for bound, reached in tried.items()}
+        low = max((bound for bound in mean if mean[bound] >= target), default=None)
+        if low is None:
+            ask([min(mean) / 16.0, min(mean) / 4.0])
+            continue
+        high = min((bound for bound in mean if bound > low), default=None)  # below the target, or low would be it
+        if high is None:
+            ask([4.0 * low, 16.0 * low])
+        elif not ask(_thirds(low, high)):
             break
-    return tried
+    return Calibration(target, tried)
 
 
 def validation_cells(

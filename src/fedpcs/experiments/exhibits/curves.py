@@ -9,10 +9,8 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import Run, setting_of, shrunk
-from fedpcs.experiments.exhibits.accuracy_table import run_table
-from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
-from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+from fedpcs.experiments.exhibits.accuracy_cells import TUNED, Run, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_table import tune_and_run
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Finding, Page, Verdict
 from fedpcs.experiments.paired import PairedDifference, joint_confidence, paired_difference
@@ -24,8 +22,8 @@ _RATIO = "sampling.sampling_ratio"
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Run the accuracy table's cells and return the page of their curves."""
-    tuned = tune_bounds(setting_of(dataset, profile), run, SAMPLERS)
-    return page_of(dataset, profile, run_table(dataset, profile, run, tuned))
+    _, done = tune_and_run(dataset, profile, run)
+    return page_of(dataset, profile, done)
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
@@ -41,7 +39,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         headline=f"FedPCS's accuracy is clearly the highest in every round of {first} of {len(accuracy)} settings."
         if accuracy
         else "Too few cells are done yet.",
-        shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in groups]),
+        shrunk=shrunk(setting_of(dataset, profile), [TUNED]),
         findings=(*accuracy, *loss, growth(groups)),
     )
 

@@ -8,10 +8,8 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import Run, setting_of, shrunk
-from fedpcs.experiments.exhibits.accuracy_table import findings_of, run_table
-from fedpcs.experiments.exhibits.clip_bounds import tune_bounds
-from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
+from fedpcs.experiments.exhibits.accuracy_cells import TUNED, Run, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_table import findings_of, tune_and_run
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.sweep_figures import bars_figure
@@ -23,8 +21,8 @@ from fedpcs.experiments.sweep_words import bar_words
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Run the accuracy table's cells and return the page of the skewed ones."""
-    tuned = tune_bounds(setting_of(dataset, profile), run, SAMPLERS)
-    return page_of(dataset, profile, run_table(dataset, profile, run, tuned))
+    _, done = tune_and_run(dataset, profile, run)
+    return page_of(dataset, profile, done)
 
 
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
@@ -51,7 +49,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         name=f"non-iid-{dataset}",
         title=f"Label skew on {dataset}",
         headline=_headline(costs),
-        shrunk=shrunk(setting_of(dataset, profile), [one.variant for one in skewed]),
+        shrunk=shrunk(setting_of(dataset, profile), [TUNED]),
         findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
         tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
         drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),

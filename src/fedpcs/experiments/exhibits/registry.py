@@ -41,7 +41,7 @@ class Exhibit:
     Attributes:
         words: What it shows, in a line.
         make: Makes its page.
-        quick: How long its quick profile takes on two cores, with nothing done yet.
+        quick: How long its quick profile takes on two cores, after what, where cells are shared.
         reads_data: Whether it needs the data set.
         is_of_data_alone: Whether it shows the data set itself, and nothing is trained.
     """
@@ -91,7 +91,10 @@ def _data_distribution(wanted: Wanted) -> Page:
 def _of_useful_training(name: str) -> Callable[[Wanted], Page]:
     def make(wanted: Wanted) -> Page:
         if wanted.dataset != "fashion-mnist":
-            raise InvalidInput(f"{name.replace('_', '-')} is shown on fashion-mnist, got {wanted.dataset!r}.")
+            raise InvalidInput(
+                f"--dataset: {name.replace('_', '-')} is shown on fashion-mnist alone, got {wanted.dataset!r}. "
+                "Leave it out."
+            )
         page: Page = _module(name).make_page(wanted.profile, wanted.run)
         return page
 
@@ -107,26 +110,26 @@ EXHIBITS: dict[str, Exhibit] = {
         reads_data=True,
     ),
     "calibrated-table": Exhibit(
-        "the table under the noise at which random sampling has the paper's accuracy",
+        "the table with W calibrated on random sampling, the same for all",
         _of_training("calibrated_table"),
-        "30 min after accuracy-table",
+        "40 min after accuracy-table",
         reads_data=True,
     ),
     "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), _OF_THE_TABLE, reads_data=True),
     "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), _OF_THE_TABLE, reads_data=True),
     "ablation": Exhibit(
-        "where FedPCS's gain comes from", _of_training("ablation"), "20 min after accuracy-table", reads_data=True
+        "where FedPCS's gain comes from", _of_training("ablation"), "25 min after calibrated-table", reads_data=True
     ),
     "best-rules": Exhibit(
         "the table with W calibrated, every sampler under its best rule of aggregation",
         _of_training("best_rules"),
-        "40 min after accuracy-table",
+        "70 min after calibrated-table",
         reads_data=True,
     ),
     "unmoved-clients": Exhibit(
         "the table with baselines whose clients rewards do not move",
         _of_training("unmoved_clients"),
-        "25 min after accuracy-table",
+        "35 min after accuracy-table",
         reads_data=True,
     ),
     "useful-privacy": Exhibit(

@@ -60,6 +60,8 @@ class Case:
         words = f"{SELECTION_WORDS[self.selection]}, τ = {self.sampling_ratio:g}, population {self.seed}"
         if self.reward is not None:
             words += f", rewards {'given' if isinstance(self.reward, tuple) else self.reward}"
+        if self.last_round is not None:
+            words += f", T = {self.last_round}"
         return words if self.response == "exact" else f"{words}, {self.response} responses"
 
 

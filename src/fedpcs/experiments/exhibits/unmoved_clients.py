@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Run, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of
+from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -18,6 +19,7 @@ from fedpcs.experiments.page import Page
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, run both tables, and return their page."""
     setting = setting_of(dataset, profile)
-    bound = tune_and_calibrate(dataset, setting, SELFISH, run).taken
-    cells = table_cells(setting, {(variant, name): bound for variant in UNMOVED for name in SAMPLERS})
-    return page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,")
+    found = tune_and_calibrate(dataset, setting, SELFISH, run)
+    cells = table_cells(setting, {(variant, name): found.taken for variant in UNMOVED for name in SAMPLERS})
+    page = page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,", UNMOVED)
+    return with_calibration(page, dataset, found)

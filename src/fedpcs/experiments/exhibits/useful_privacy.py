@@ -6,6 +6,7 @@ the median client's ε, and against rewards paid.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import Run
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Drawing, Finding, Page
-from fedpcs.experiments.paired import paired_difference
+from fedpcs.experiments.paired import PairedDifference, paired_difference
 from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed, summary
@@ -35,7 +36,10 @@ RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
 MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held to it, whatever does best here
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
-_UNWEIGHABLE = (
+COST_NAMES: dict[Cost, str] = {"epsilon": "a median ε", "paid": "rewards"}
+PATHS: dict[Cost, tuple[str, ...]] = {"epsilon": ("spent", "epsilon", "median"), "paid": ("paid",)}  # in results
+_BARGAIN = "Drawing by budget makes more of what clients spend than drawing at random."
+UNWEIGHABLE = (
     "Samplers that are biased by intention have no inclusion probabilities: rules that divide by them leave them out."
 )
 _GOAL, _BEYOND, _MOST_EPSILON = 0.80, 0.84, 8.0
@@ -110,12 +114,12 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
         title="Useful privacy on Fashion-MNIST",
         headline=_headline(main),
         facts=f"{page.facts}; linear is trained on oriented gradients, fixed features that no record has shaped",
-        warnings=(*page.warnings, _UNWEIGHABLE),
+        warnings=(*page.warnings, UNWEIGHABLE),
         shrunk=shrunk if profile == "quick" else (),
         findings=(
             *(_findings(main[1], "fixed features") if main else ()),
             *(_findings(with_network[1], "tanh-cnn")[:1] if with_network else ()),
-            *_cost_of(main),
+            *(bargain(main[0], "epsilon", _BARGAIN) if main else ()),
         ),
         claims_heading="What was aimed at, and what was found",
         shrunk_heading="Smaller here than in the full profile",
@@ -162,26 +166,38 @@ def _findings(series: Series, model: str) -> tuple[Finding, ...]:
     )
 
 
-def _cost_of(main: tuple[Group, Series] | None) -> list[Finding]:
-    """Hold FedPCS's accuracy and its clients' ε against those of random sampling under the same rule.
+def bargain(found: Group, cost: Cost, claim: str, num_comparisons: int = 1) -> list[Finding]:
+    """Hold FedPCS's accuracy, and what it costs, against random sampling's at the same place.
 
-    Nothing can be said where seeds do not tell which of both is higher, in accuracy or in ε.
+    Nothing can be said where seeds do not tell which of both is higher, in accuracy or in cost.
+
+    Args:
+        found: The place.
+        cost: Which cost.
+        claim: What is held against it.
+        num_comparisons: So many intervals hold together.
     """
-    rival = main[0].of("random") if main else None
-    if main is None or rival is None or not has_common_seed(main[1], rival):
+    ours, rival = found.of(REFERENCE), found.of("random")
+    if ours is None or rival is None or not has_common_seed(ours, rival):
         return []
-    lead, extra = against(main[1], rival), against(main[1], rival, of=("spent", "epsilon", "median"))
-    ours, theirs = (one.mean("spent", "epsilon", "median") for one in (main[1], rival))
-    return [
-        Finding(
-            "Drawing by budget makes more of what clients spend than drawing at random.",
-            f"Rule {MAIN_RULE}: {difference_words(lead)} points from random, at a median ε of {rounded_up(ours)} "
-            f"against {rounded_up(theirs)}, {extra.mean:+.2f} ({extra.low:+.2f} to {extra.high:+.2f}).".replace(
-                "-", "−"
-            ),
-            verdicts.on_bargain(lead, extra),
-        )
-    ]
+    lead = against(ours, rival, num_comparisons)
+    extra = against(ours, rival, num_comparisons, of=PATHS[cost])
+    mine, theirs = (cost_number(one.mean(*PATHS[cost]), cost) for one in (ours, rival))
+    costs = f"at {COST_NAMES[cost]} of {mine} against {theirs}, {_extra_words(extra, cost)}"
+    told = f"{difference_words(lead)} points from random, {costs}."
+    return [Finding(claim, f"{found.words[:1].upper()}{found.words[1:]}: {told}", verdicts.on_bargain(lead, extra))]
+
+
+def cost_number(value: float, cost: Cost) -> str:
+    """Return a cost as pages write it; ε is rounded up."""
+    return rounded_up(value) if cost == "epsilon" else f"{value:,.0f}"
+
+
+def _extra_words(extra: PairedDifference, cost: Cost) -> str:
+    form = "+.2f" if cost == "epsilon" else "+,.0f"
+    if not math.isfinite(extra.low):
+        return f"{extra.mean:{form}} (one seed)".replace("-", "−")
+    return f"{extra.mean:{form}} ({extra.low:{form}} to {extra.high:{form}})".replace("-", "−")
 
 
 def _drawing(groups: Sequence[Group], against: Cost) -> Callable[[], Figure]:
@@ -199,9 +215,8 @@ def _title(found: Sequence[TradeOff], against: Cost) -> str:
     accuracies = [point.accuracy_mean for point in alike]
     apart = f"{100.0 * (max(accuracies) - min(accuracies)):.1f} points of one another"
     costs = [point.epsilon_median if against == "epsilon" else point.paid for point in alike]
-    low, high = (rounded_up(one) if against == "epsilon" else f"{one:,.0f}" for one in (min(costs), max(costs)))
-    name = "a median ε" if against == "epsilon" else "rewards"
-    return f"Under {rule}, {len(alike)} samplers end within {apart}, at {name} of {low} to {high}"
+    low, high = (cost_number(one, against) for one in (min(costs), max(costs)))
+    return f"Under {rule}, {len(alike)} samplers end within {apart}, at {COST_NAMES[against]} of {low} to {high}"
 
 
 def _point(found: Group, series: Series) -> TradeOff:
