@@ -436,6 +436,8 @@ def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
         (("reproduce", "welfare", "--profile", "slow"), "quick or paper"),
         (("reproduce", "curves", "--dataset", "mnist"), "fashion-mnist"),
         (("reproduce", "useful-privacy", "--dataset", "cifar-10"), "fashion-mnist"),
+        (("reproduce", "trade-off", "--dataset", "cifar-10"), "Leave it out."),
+        (("reproduce", "calibrated-table", "--dataset", "mnist"), "fashion-mnist"),
         (("reproduce", "welfare", "--dataset", "cifar-10"), "reads no data"),
         (("compare", "--seeds", "0,a"), "--seeds"),
         (("compare", "--samplers", "nobody"), "nobody"),
