@@ -19,7 +19,7 @@ TUNING_SEEDS = (100, 101, 102)
 VALIDATION_SHARE = 0.1
 _CLOSE_ENOUGH = 0.01
 _MOST_STEPS = 8
-# Where the search for W begins: a selfish client's noise is some thirty times that of a paid one.
+# Where the search for W begins, near where earlier ones ended. A selfish client's noise is thirty times a paid one's.
 _START = {CALIBRATED: 150.0, SELFISH: 6.0}
 _FIRST_STEP = 1.5
 
