@@ -141,7 +141,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "trade-off": Exhibit(
         "what accuracy costs in ε and in rewards, planned for several of each",
         _of_useful_training("trade_off"),
-        "25 min",
+        "40 min",
         reads_data=True,
     ),
     "data-distribution": Exhibit(
