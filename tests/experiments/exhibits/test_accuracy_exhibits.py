@@ -108,6 +108,8 @@ def test_calibration_asks_random_alone_with_clients_as_in_the_variant(variant, b
     assert {cell.seed for cell in asked} == set(QUICK.seeds)
     assert {float(cell.config.data.validation_share) for cell in asked} == {0.0}  # by test records, as the page says
     assert {float(cell.config.sampling.sampling_ratio) for cell in asked} == {0.2}
+    table = table_cells(QUICK, {(variant, "fedpcs"): 1.0})
+    assert {cell.config.rounds for cell in asked} == {cell.config.rounds for cell in table}
 
 
 def test_calibration_goes_by_the_mean_of_seeds():
@@ -222,8 +224,9 @@ def test_the_page_of_unmoved_clients_has_one_bound_and_both_behaviours():
     page = unmoved_clients.make_page(
         "fashion-mnist", "quick", runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked)
     )
-    tables = page.tables[:2]
-    assert [table.title for table in tables] == [f"{variant}: iid, τ = 0.2" for variant in UNMOVED]
+    tables = page.tables[:3]
+    places = [(SELFISH, "iid"), (SELFISH, "dirichlet"), (STATIC, "iid")]
+    assert [table.title for table in tables] == [f"{variant}: {split}, τ = 0.2" for variant, split in places]
     bounds = {row[tables[0].headings.index("W")] for table in tables for row in table.rows}
     assert len(bounds) == 1
     assert "unmoved-clients" in page.commands[0][0]
@@ -307,10 +310,10 @@ def test_of_rules_that_do_equally_well_a_samplers_own_is_kept():
     assert {one.best for one in tried.values()} == {"default"}
 
 
-def test_only_the_tuned_table_has_all_rounds():
+def test_only_the_table_calibrated_on_paid_clients_has_fewer_rounds():
     rounds = {one.cell.variant: one.cell.config.rounds for one in whole_table(0.1, [TUNED, CALIBRATED, *UNMOVED])}
-    assert rounds.pop(TUNED) == QUICK.changes["rounds"]
-    assert set(rounds.values()) == {QUICK.shorter["rounds"]}
+    assert rounds.pop(CALIBRATED) == QUICK.shorter["rounds"]
+    assert set(rounds.values()) == {QUICK.changes["rounds"]}
 
 
 @pytest.mark.parametrize(
@@ -343,7 +346,10 @@ def test_each_page_says_of_itself_what_is_smaller():
     assert steps[0].startswith("4 rounds, instead of 30")
     assert tuned[0].startswith("10 rounds, instead of 30")
     assert "AOCS" not in str(steps)
-    assert ("IID only." in unmoved, "IID only." in tuned) == (True, False)
+    assert unmoved[0].startswith("10 rounds, instead of 30")
+    sought = [next(one for one in page if one.startswith("W was sought")) for page in (steps, tuned, unmoved)]
+    assert [one.split()[-2] for one in sought] == ["4", "4", "10"]
+    assert ("IID only" in str(unmoved), "IID only" in str(tuned)) == (True, False)
     assert shrunk(setting_of("fashion-mnist", "paper"), [TUNED]) == ()
 
 

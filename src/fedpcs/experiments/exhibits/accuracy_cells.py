@@ -36,7 +36,8 @@ class Setting:
     Attributes:
         base: The preset.
         changes: Keys of it that are changed; none in the paper profile.
-        shorter: Keys changed further wherever W is sought or is not tuned: such trainings are many.
+        shorter: Keys changed further where W is tuned, and where it is calibrated on paid clients, whose tables and
+            ablation are many trainings.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
     """
@@ -97,12 +98,11 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     paper, smaller = load_run_config(setting.base), setting.changes["training.batch_size"]
     passes, size = paper.training.local_epochs, paper.training.batch_size
     records = DATASETS[setting.base].num_train // paper.data.num_clients
-    most, fewer = setting.changes["rounds"], setting.shorter["rounds"]
-    rounds = most if TUNED in variants else fewer
+    rounds, fewer = changes_of(setting, variants[0])["rounds"], setting.shorter["rounds"]
     sentences = [
         f"{rounds} rounds, instead of {paper.rounds}: accuracies are those of an unfinished training.",
         "The game is as long as the training: budgets, rewards and ε are those of so few rounds.",
-        f"W was sought in trainings of {fewer} rounds.",
+        f"W was sought in trainings of {fewer if TUNED in variants else rounds} rounds.",
         f"Each client passes over its records once, in batches of {smaller}, not {passes} times in batches of {size}: "
         f"{-(-records // smaller)} steps for {passes * -(-records // size)}.",
         f"Sampling ratio 0.2 only; the paper has 0.5 and 0.8 too. {len(setting.seeds)} seeds.",
@@ -111,8 +111,8 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
         sentences.append(f"The network is {setting.changes['training.model']}, not {paper.training.model}.")
     if "aocs" in samplers:
         sentences.append("AOCS goes by the norm last heard from a client; in the paper all clients train every round.")
-    if set(variants) <= set(UNMOVED):
-        sentences.append("IID only.")
+    if STATIC in variants:
+        sentences.append("Clients that keep their first budget: IID only.")
     return tuple(sentences)
 
 
@@ -124,12 +124,12 @@ def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
 
 def changes_of(setting: Setting, variant: str) -> dict[str, Any]:
     """Return the keys that are changed in a variant of the table, but for W and the behaviour of clients."""
-    return setting.changes if variant == TUNED else {**setting.changes, **setting.shorter}
+    return setting.changes if variant in (TUNED, *UNMOVED) else {**setting.changes, **setting.shorter}
 
 
 def splits_of(setting: Setting, variant: str) -> list[str]:
-    """Return how records are dealt out; a shrunk table of unmoved clients has only the split W was calibrated on."""
-    return ["iid"] if variant in UNMOVED and setting.changes else list(SPLITS)
+    """Return how records are dealt out; a shrunk table of static clients has only the split W was calibrated on."""
+    return ["iid"] if variant == STATIC and setting.changes else list(SPLITS)
 
 
 def table_cells(

@@ -6,10 +6,18 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, SELFISH, Run, Setting, behaviour_of
+from fedpcs.experiments.exhibits.accuracy_cells import (
+    CALIBRATED,
+    SELFISH,
+    Run,
+    Setting,
+    behaviour_of,
+    changes_of,
+)
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 
@@ -117,7 +125,8 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
     """
 
     def accuracies(bounds: Sequence[float]) -> dict[float, tuple[float, ...]]:
-        cells = _cells(setting, "random", bounds, setting.seeds, 0.0, behaviour_of(variant, "random"))
+        changes = {**changes_of(setting, variant), **behaviour_of(variant, "random")}
+        cells = _cells(setting, "random", bounds, setting.seeds, 0.0, changes)
         return _by_bound(cells, run(cells), "next calibrated")
 
     return search(accuracies, target, _START[variant])
@@ -168,7 +177,8 @@ def validation_cells(
     changed: Mapping[str, str] | None = None,
 ) -> list[Cell]:
     """Return trainings by which something is tuned: each bound with each tuning seed, scored on validation records."""
-    return _cells(setting, sampler, bounds, TUNING_SEEDS, VALIDATION_SHARE, changed)
+    changes = {**setting.changes, **setting.shorter, **(changed or {})}
+    return _cells(setting, sampler, bounds, TUNING_SEEDS, VALIDATION_SHARE, changes)
 
 
 def _thirds(low: float, high: float) -> list[float]:
@@ -181,22 +191,15 @@ def _cells(
     bounds: Sequence[float],
     seeds: Sequence[int],
     validation_share: float,
-    changed: Mapping[str, str] | None = None,
+    changes: Mapping[str, Any],
 ) -> list[Cell]:
-    changes = {
-        **setting.changes,
-        **setting.shorter,
-        "data.partition": "iid",
-        "data.validation_share": validation_share,
-        **(changed or {}),
-    }
     sweep = make_sweep_config(
         {
             "name": "clip-norm",
             "base": setting.base,
             "samplers": [sampler],
             "seeds": list(seeds),
-            "set": changes,
+            "set": {**changes, "data.partition": "iid", "data.validation_share": validation_share},
             "grid": {"privacy.clip_norm": list(bounds)},
         }
     )
