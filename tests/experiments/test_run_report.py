@@ -10,6 +10,7 @@ import json
 import math
 import re
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from pages import Reader
 from pages import read as read_page
 from scipy import stats
 
+from fedpcs.errors import CorruptFile
 from fedpcs.experiments import run_figures
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 from fedpcs.experiments.run_figures_budgets import budget_figure
@@ -110,6 +112,7 @@ def result(config: RunConfig, sampler: str, seed: int, accuracy: float, rounds: 
             "reward": [3.0 * index for index in range(config.rounds)],
             "announced_mean_budget": path,
         },
+        "num_test": 1000,
         "num_parameters": 650,
         "num_left": seed,
         "times_drawn": None,
@@ -484,7 +487,9 @@ def test_clients_that_do_not_play_rationally_are_said_to(tmp_path):
 
 def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY, changes={"ended_by": "budget"})
-    made.store.arm("fedpcs", 0).log.write_text("")
+    arm = made.store.arm("fedpcs", 0)
+    arm.log.write_text("")
+    arm.finish({**made.arms["fedpcs", 0], "rounds": 0})
     assert cells(made)["rounds"] == {
         "fedpcs": "0–5 of 5; 3 ended as nobody could afford another round",
         "random": "5 of 5; 3 ended as nobody could afford another round",
@@ -625,3 +630,41 @@ def test_what_has_no_numbers_is_not_drawn(tmp_path):
     for draw in run_figures.FIGURES.values():
         with pytest.raises(NothingToDraw):
             draw(run)
+
+
+def _without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda found: {name: value for name, value in found.items() if name != key}
+
+
+@pytest.mark.parametrize("key", ["failures", "refusals", "round", "attempt", "left", "cohort", "rule"])
+def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: str) -> None:
+    (name, seed), *_ = made.arms
+    log = made.store.arm(name, seed).log
+    kept = [_without(key)(json.loads(line)) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    with pytest.raises(CorruptFile, match=f"rounds.jsonl: line 1: {key} must be given"):
+        write_report(made.store)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_without("loss"), "loss must be given"),
+        (_without("ended_by"), "ended_by must be given"),
+        (_without("paid"), "paid must be given"),
+        (lambda found: {**found, "accuracy": float("nan")}, "accuracy"),
+        (lambda found: {**found, "accuracy": "high"}, "accuracy"),
+        (lambda found: {**found, "game": 3}, "game"),
+        (lambda found: {**found, "spent": {}}, "spent.rho must be given"),
+        (lambda found: {**found, "rounds": 6}, "has 5 of the 6 rounds"),
+    ],
+)
+def test_a_result_that_cannot_be_shown_is_refused_by_name(
+    made: MadeUp, change: Callable[[dict[str, Any]], dict[str, Any]], words: str
+) -> None:
+    (name, seed), *_ = made.arms
+    path = made.store.arm(name, seed).folder / "result.json"
+    path.write_text(json.dumps(change(made.arms[name, seed])))
+    with pytest.raises(CorruptFile, match=words):
+        write_report(made.store)
+    assert not made.store.report.exists()

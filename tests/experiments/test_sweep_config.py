@@ -143,6 +143,35 @@ def test_a_flag_overrules_its_key_however_the_file_writes_it(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("text", "flags", "rounds"),
+    [
+        ("[grid]\nrounds = [2, 3]\n", {"overrides": ["rounds=7"]}, {7}),
+        ("[set]\nrounds = 9\n", {"grid": ["rounds=2,3"]}, {2, 3}),
+    ],
+)
+def test_a_flag_overrules_its_key_wherever_the_file_has_it(tmp_path, text, flags, rounds):
+    path = tmp_path / "sweep.toml"
+    path.write_text(f'samplers = ["random"]\nseeds = [0]\n{text}')
+    assert {cell.config.rounds for cell in make_cells(read_sweep(str(path), **flags))} == rounds
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "words"),
+    [
+        ("[per_sampler.fedpcs]\nrounds = 3\n", {"overrides": ["rounds=5"]}, "overruled by per_sampler.fedpcs.rounds"),
+        ('[[variants]]\nlabel = "a"\nset = {rounds = 3}\n', {"overrides": ["rounds=5"]}, "overruled by variants.a"),
+        ('[[variants]]\nlabel = "a"\nsamplers = ["random"]\n', {"samplers": "delta"}, "--samplers has no effect"),
+        ("[grid]\ntraining = [{batch_size = 8}]\n", {"overrides": ["training.batch_size=9"]}, "is on the grid too"),
+    ],
+)
+def test_a_flag_that_would_change_nothing_is_refused(tmp_path, text, flags, words):
+    path = tmp_path / "sweep.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        read_sweep(str(path), **flags)
+
+
+@pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"set": {"sampling": {"samplers": ["random"]}}}, "set.sampling.samplers: give name"),
@@ -169,6 +198,7 @@ def test_a_flag_overrules_its_key_however_the_file_writes_it(tmp_path):
             {"grid": {"rounds": [3]}, "variants": [{"label": "five", "set": {"rounds": 5}}]},
             "variants.five.rounds is on the grid too",
         ),
+        ({"set": {"rounds": 9}, "grid": {"rounds": [2, 3]}}, "set.rounds is on the grid too"),
         ({"set": {"training": {}}}, "training is an empty table"),
         ({"set": {"training": {"lerning_rate": 1.0}}}, "unknown key 'training.lerning_rate'"),
         ({"set": 3}, "set must be"),

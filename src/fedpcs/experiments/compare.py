@@ -137,9 +137,11 @@ def read_sweep(
     fixed = {key: value for one in overrides for key, value in read_override(one).items()}
     if twice := [key for key in fixed if key in varied]:
         raise InvalidInput(f"--set {twice[0]} and --grid {twice[0]} give one key twice: keep one of them.")
-    _add(values, "grid", varied, where)
-    _add(values, "set", fixed, where)
-    return make_sweep_config(values, where)
+    _add(values, "grid", varied, where, instead_of="set")
+    _add(values, "set", fixed, where, instead_of="grid")
+    sweep = make_sweep_config(values, where)
+    _refuse_idle_flags(sweep, fixed, where, has_samplers=samplers is not None)
+    return sweep
 
 
 def _read_grid(text: str) -> tuple[str, list[Any]]:
@@ -154,15 +156,36 @@ def _read_grid(text: str) -> tuple[str, list[Any]]:
     return key.strip(), [read_value(part) for part in values.split(",")]
 
 
-def _add(values: dict[str, Any], table: str, flags: dict[str, Any], where: str) -> None:
-    """Add what flags give to a table of a sweep's file, in place; the key of a flag overrules the file's."""
-    before = values.get(table, {})
-    if not flags or not isinstance(before, dict):
+def _add(values: dict[str, Any], table: str, flags: dict[str, Any], where: str, instead_of: str) -> None:
+    """Add what flags give to a table of a sweep's file, in place; the key of a flag overrules the file's.
+
+    It does so wherever the file has it: in that table, or in the one it is taken out of.
+    """
+    before, other = values.get(table, {}), values.get(instead_of, {})
+    if not flags or not isinstance(before, dict) or not isinstance(other, dict):
         return
     try:
         values[table] = {**dotted_keys(before), **flags}
+        values[instead_of] = {key: value for key, value in dotted_keys(other).items() if key not in flags}
     except InvalidInput as error:
-        raise InvalidInput(f"{where}: {table}: {error}") from None
+        raise InvalidInput(f"{where}: {error}") from None
+
+
+def _refuse_idle_flags(sweep: SweepConfig, fixed: Mapping[str, Any], where: str, *, has_samplers: bool) -> None:
+    """Refuse flags that a table of the file would overrule, all of it or for some samplers."""
+    tables = {f"per_sampler.{name}": changed for name, changed in sweep.per_sampler.items()}
+    tables |= {f"variants.{one.label}": one.set for one in sweep.variants}
+    for words, changed in tables.items():
+        if kept := [key for key in fixed if key in changed]:
+            raise InvalidInput(
+                f"{where}: --set {kept[0]} is overruled by {words}.{kept[0]}: take that out of the file, or leave the "
+                "flag out."
+            )
+    if has_samplers and sweep.variants and all(one.samplers for one in sweep.variants):
+        raise InvalidInput(
+            f"{where}: --samplers has no effect where every variant lists its own: take samplers out of the variants, "
+            "or leave the flag out."
+        )
 
 
 def plan_sweep(
@@ -199,8 +222,8 @@ def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[
 
 def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, command: str) -> None:
     """Write down what a folder's page is made of."""
-    with disk_errors(folder):
-        for made in (folder, *([] if cells_folder is None else [cells_folder])):
+    for made in (*([] if cells_folder is None else [cells_folder]), folder):
+        with disk_errors(made):
             made.mkdir(parents=True, exist_ok=True)
     kept = None if cells_folder is None else str(cells_folder.resolve())
     base = read_tables(sweep.base)  # a page is made of what was run, whatever becomes of the file

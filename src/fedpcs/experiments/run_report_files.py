@@ -10,6 +10,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.run_report_shape import check_arm
 from fedpcs.experiments.run_store import RunStore
 
 
@@ -121,7 +122,9 @@ def mean_track(tracks: Sequence[Track]) -> Track:
 
 def _read_arm(store: RunStore, sampler: str, seed: int) -> ArmFiles:
     arm = store.arm(sampler, seed)
-    return ArmFiles(seed, tuple(arm.rounds()), arm.result)
+    rounds, result = tuple(arm.rounds()), arm.result
+    check_arm(arm.folder, rounds, result)
+    return ArmFiles(seed, rounds, result)
 
 
 def _known(tracks: Iterable[Track]) -> list[Track]:

@@ -97,7 +97,7 @@ class SweepConfig(BaseModel):
         for words, changed in {"set": self.set, "grid": grid, **tables}.items():
             if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
                 raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top of the file")
-        for words, changed in tables.items():
+        for words, changed in {"set": self.set, **tables}.items():
             if twice := [key for key in changed if key in grid]:
                 raise ValueError(f"{words}.{twice[0]} is on the grid too: keep one of them")
         labels = [one.label for one in self.variants]

@@ -268,12 +268,13 @@ def provenance(done: Sequence[Done]) -> dict[str, str]:
     if not done:
         return {}
     first = done[0].manifest
-    took = [one.seconds for one in done if one.seconds is not None]
+    distinct = {one.cell.key: one for one in done}.values()  # one cell may stand in several tables
+    took = [one.seconds for one in distinct if one.seconds is not None]
     found = {name: str(first.get(name)) for name in ("fedpcs", "torch", "numpy", "numba", "scipy", "python", "machine")}
     found["data checksum"] = ", ".join(dict.fromkeys(str(one.manifest["data"]["checksum"]) for one in done))
     found["code"] = ", ".join(dict.fromkeys(str(one.manifest["code"]) for one in done))
     if took:
-        known = "all" if len(took) == len(done) else f"{len(took)} of {len(done)} cells"
+        known = "all" if len(took) == len(distinct) else f"{len(took)} of {len(distinct)} cells"
         found["seconds a cell, one core"] = f"median {statistics.median(took):.0f}, {known} {sum(took):,.0f}"
     return found
 

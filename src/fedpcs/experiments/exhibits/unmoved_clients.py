@@ -7,7 +7,15 @@ static and stay at their first budget, under the same W. FedPCS's clients are pa
 
 from __future__ import annotations
 
-from fedpcs.experiments.exhibits.accuracy_cells import SELFISH, UNMOVED, Run, setting_of, table_cells
+from fedpcs.experiments.exhibits.accuracy_cells import (
+    SELFISH,
+    STATIC,
+    STATIC_SAMPLERS,
+    UNMOVED,
+    Run,
+    setting_of,
+    table_cells,
+)
 from fedpcs.experiments.exhibits.accuracy_table import page_of
 from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
@@ -20,6 +28,7 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     """Calibrate W, run both tables, and return their page."""
     setting = setting_of(dataset, profile)
     found = tune_and_calibrate(dataset, setting, SELFISH, run)
-    cells = table_cells(setting, {(variant, name): found.taken for variant in UNMOVED for name in SAMPLERS})
+    tables = {SELFISH: SAMPLERS, STATIC: STATIC_SAMPLERS if profile == "quick" else SAMPLERS}
+    cells = table_cells(setting, {(variant, name): found.taken for variant, names in tables.items() for name in names})
     page = page_of(dataset, profile, run(cells), "unmoved-clients", "Clients whom rewards do not move,", UNMOVED)
     return with_calibration(page, dataset, found)
