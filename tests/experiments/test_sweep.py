@@ -462,7 +462,8 @@ def test_a_sweep_names_its_seeds_and_writes_a_gain_of_nothing_as_zero(whole):
 
 def test_what_a_grid_varies_is_no_warning_and_is_told(whole):
     cells, store = whole
-    varied = {**TINY, "grid": {"data.num_clients": [8, 9], "data.validation_share": [0.2]}}
+    fixed = {key: value for key, value in TINY["set"].items() if key != "data.num_clients"}
+    varied = {**TINY, "set": fixed, "grid": {"data.num_clients": [8, 9], "data.validation_share": [0.2]}}
     first, *_, last = make_cells(make_sweep_config(varied))
     one, other = store.read(cells[0]), store.read(cells[1])
     data = {**other.manifest["data"], "num_train": 7}

@@ -27,8 +27,8 @@ Run = Callable[[Sequence[Cell]], list[Done]]
 TUNED, CALIBRATED = "W tuned", "W calibrated"
 RULED = "W calibrated, rule tuned"
 SELFISH, STATIC = UNMOVED = ("baselines' clients selfish", "baselines' clients static")
-# Of a shrunk table of static clients: the baseline that W is calibrated on.
-STATIC_SAMPLERS = ("random", "fedpcs")
+# Of a shrunk table of static clients: the baseline that W is calibrated on, and the paper's best.
+STATIC_SAMPLERS = ("random", "delta", "fedpcs")
 
 
 @dataclass(frozen=True)
