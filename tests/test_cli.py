@@ -433,6 +433,10 @@ def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
     ("arguments", "words"),
     [
         (("reproduce", "welfair"), "welfare"),
+        (("reproduce", "--profile", "paper"), "--profile needs an EXHIBIT, one of accuracy-table"),
+        (("reproduce", "--only-done"), "--only-done needs an EXHIBIT"),
+        (("reproduce", "curves", "--dataset", ""), "got ''"),
+        (("report", "no-such-folder"), "there is no such folder"),
         (("reproduce", "welfare", "--profile", "slow"), "quick or paper"),
         (("reproduce", "curves", "--dataset", "mnist"), "fashion-mnist"),
         (("reproduce", "useful-privacy", "--dataset", "cifar-10"), "fashion-mnist"),

@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from command_line import fedpcs
@@ -332,6 +333,17 @@ def test_an_exhibit_of_which_nothing_is_done_is_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_a_page_cannot_be_kept_no_game_is_solved_for_it(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    told = []
+    with pytest.raises(FedpcsError, match="cannot be written: Permission denied"):
+        reproduce.reproduce("welfare", "fashion-mnist", "quick", tmp_path / "new", say=told.append)
+    assert told == []
+
+
 def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     cells, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
@@ -569,9 +581,11 @@ DAMAGES = [
     ("rounds.jsonl", lambda text: "3\n" + text, "line 1: holds no object"),
     ("rounds.jsonl", lambda text: "{}\n" + text, "round must be given"),
     ("rounds.jsonl", lambda text: "{\n" + text, "not a log of rounds"),
+    ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "not a log of rounds"),
     ("seconds.json", lambda text: "{", "cannot be read"),
     ("seconds.json", lambda text: '"long"', "must be a number, got 'long'"),
     ("manifest.json", halved, "cannot be read"),
+    ("manifest.json", lambda text: "[" * 100_000, "cannot be read"),
     ("manifest.json", lambda text: "{}", "must be given"),
     ("manifest.json", lambda text: '{"code": "c", "data": 3}', "data must be a table"),
     ("manifest.json", without("config"), "config must be given"),

@@ -213,7 +213,6 @@ def test_a_flag_that_would_change_nothing_is_refused(tmp_path, text, flags, word
         ({"samplers": ["random", "random"]}, "samplers must be distinct"),
         ({"grid": {"rounds": []}}, "grid.rounds must list at least one value"),
         ({"grid": {"seeds": [[0], [1]]}}, "grid.seeds: give name, samplers and seeds at the top"),
-        ({"set": {"seeds": [7]}}, "set.seeds: give name, samplers and seeds at the top"),
         ({"set": {"name": "other"}}, "set.name: give name"),
         ({"variants": [{"label": "a", "set": {"sampling.samplers": ["delta"]}}]}, "variants.a.sampling.samplers: give"),
         ({"variants": [{"label": "a", "samplers": []}]}, "samplers"),
@@ -226,6 +225,8 @@ def test_a_flag_that_would_change_nothing_is_refused(tmp_path, text, flags, word
         ({"grid": {"engine.num_workers": [1, 2]}}, "are the same run"),
         ({"variants": [{"label": "a"}, {"label": "a"}]}, "distinct labels"),
         ({"base": "no-such-preset"}, "no-such-preset"),
+        ({"base": ""}, "base must be at least 1 letter long, got ''"),
+        ({"set": {"seeds": [7]}}, "set.seeds: give name, samplers and seeds at the top, or by flags"),
     ],
 )
 def test_what_is_no_sweep_is_refused_in_words(values, words):
@@ -283,6 +284,21 @@ def test_a_mistake_in_a_sweeps_file_is_said_of_that_file(tmp_path):
     path.write_text('[set]\n"training.lerning_rate" = 0.5\n')
     with pytest.raises(InvalidInput, match=r"study\.toml: unknown key 'training.lerning_rate'"):
         make_cells(read_sweep(str(path)), where=str(path))
+
+
+def test_a_mistake_in_a_base_is_said_of_its_own_file(tmp_path):
+    (tmp_path / "run.toml").write_text("rouns = 3\n")
+    path = tmp_path / "study.toml"
+    path.write_text('base = "run.toml"\n')
+    with pytest.raises(InvalidInput, match=r"run\.toml: unknown key 'rouns'"):
+        make_cells(read_sweep(str(path)), where=str(path))
+
+
+def test_an_empty_base_is_not_taken_for_the_folder_of_the_sweep(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('base = ""\n')
+    with pytest.raises(InvalidInput, match=r"study\.toml: base must be at least 1 letter long"):
+        read_sweep(str(path))
 
 
 @pytest.mark.parametrize(

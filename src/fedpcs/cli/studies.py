@@ -17,6 +17,7 @@ from fedpcs.experiments.exhibits.profiles import Profile
 if TYPE_CHECKING:
     from fedpcs.experiments.run_store import RunStore
 
+_EXHIBITS = Path("fedpcs-runs/reproduce")
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
 
 
@@ -81,9 +82,7 @@ def reproduce(
         str | None, typer.Option(metavar="NAME", help="On which data set; fashion-mnist if absent.")
     ] = None,
     profile: Annotated[str, typer.Option(metavar="quick|paper", help="Two cores, or the paper's sizes.")] = "quick",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where exhibits and their cells are kept.")] = Path(
-        "fedpcs-runs/reproduce"
-    ),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where exhibits and their cells are kept.")] = _EXHIBITS,
     data_dir: DataDirOption = None,
     jobs: Annotated[int | None, typer.Option(min=1, max=1024, help="Cells at a time; one a core if absent.")] = None,
     only_done: Annotated[bool, typer.Option("--only-done", help="Run nothing; show what is done.")] = False,
@@ -98,6 +97,10 @@ def reproduce(
     from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
 
     if name is None:
+        given = {"--dataset": dataset, "--data-dir": data_dir, "--jobs": jobs, "--only-done": only_done or None}
+        given |= {"--profile": None if profile == "quick" else profile, "--out": None if out == _EXHIBITS else out}
+        if idle := [flag for flag, value in given.items() if value is not None]:
+            raise InvalidInput(f"{idle[0]} needs an EXHIBIT, one of {', '.join(EXHIBITS)}.")
         if as_json:
             print(json.dumps({key: {"words": one.words, "quick": one.quick} for key, one in EXHIBITS.items()}))
             return
@@ -109,7 +112,7 @@ def reproduce(
         raise InvalidInput(f"--dataset {dataset}: {name} is about the game alone and reads no data. Leave it out.")
     from fedpcs.experiments import reproduce
 
-    data = dataset or "fashion-mnist"
+    data = "fashion-mnist" if dataset is None else dataset
     found = reproduce.reproduce(
         name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done, say=_say
     )

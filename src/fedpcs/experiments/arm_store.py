@@ -88,7 +88,7 @@ class ArmStore:
         try:
             lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
             return [json.loads(line) for line in lines if line.endswith("\n")]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorruptFile(f"{self.log}: not a log of rounds: {error}.") from None
 
     def save_model(self, state_dict: dict[str, Tensor]) -> None:
@@ -106,7 +106,7 @@ def _round_of(line: bytes) -> int | None:
     """Return which round a line of a log is of; None if it is no such line."""
     try:
         found = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     number = found.get("round") if isinstance(found, dict) else None
     return number if isinstance(number, int) else None

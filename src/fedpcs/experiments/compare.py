@@ -362,7 +362,7 @@ def _tables(source: str) -> dict[str, Any]:
     if not any(key in values for key in _OF_A_SWEEP):
         return _of_run(source)
     base = values.get("base")
-    if isinstance(base, str) and base not in preset_names():
+    if isinstance(base, str) and base and base not in preset_names():
         values["base"] = str(Path(source).parent / base)  # a path is written down as seen from its file
     return values
 

@@ -86,7 +86,7 @@ def read_json(path: Path, remedy: str = NEW_RUN) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last if it is nested too deep
         raise CorruptFile(f"{path}: cannot be read: {error}. {remedy}") from None
 
 

@@ -67,6 +67,9 @@ def reproduce(
     if only_done and not found.has_cells:
         raise InvalidInput(f"--only-done: {name} is not made of cells but made anew each time. Leave it out.")
     check_folder(root, "--out")
+    if not found.reads_data:  # such exhibits write nothing before their games are solved, which takes minutes
+        with disk_errors(root):
+            root.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     code_digest()  # of the files as they are now, when they are loaded
     cells = _Cells({}, {}, {}, {})

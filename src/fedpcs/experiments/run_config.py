@@ -322,6 +322,8 @@ def _wanted(detail: Any) -> str:
         "too_short": f"a list with at least {limits.get('min_length')} in it",
         "too_long": f"a list with at most {limits.get('max_length')} in it",
         "string_pattern_mismatch": "letters, digits, '.', '_' and '-', at most 64, a letter or digit first",
+        "string_too_short": f"at least {limits.get('min_length')} letter long",
+        "string_too_long": f"at most {limits.get('max_length')} letters long",
         "model_type": "a table",
         "list_type": "a list, such as [1, 2]",
     }

@@ -108,7 +108,8 @@ def open_run(folder: Path) -> RunStore:
         InvalidInput: There is none.
     """
     if not (folder / "config.toml").is_file():
-        raise InvalidInput(f"{folder}: no run there (config.toml is missing). Give the folder `fedpcs run` printed.")
+        why = "config.toml is missing" if folder.is_dir() else "there is no such folder"
+        raise InvalidInput(f"{folder}: no run there ({why}). Give the folder `fedpcs run` printed.")
     if not (folder / "manifest.json").is_file():
         raise CorruptFile(f"{folder}: manifest.json is missing; the run had not begun. Start it again.")
     return RunStore(folder)

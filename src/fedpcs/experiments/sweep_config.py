@@ -69,7 +69,7 @@ class SweepConfig(BaseModel):
 
     model_config = _STRICT
     name: str = Field("sweep", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
-    base: str = "default"
+    base: str = Field("default", min_length=1)
     samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
     seeds: list[int] = Field([0, 1, 2], min_length=1)
     set: dict[str, Any] = {}
@@ -96,7 +96,7 @@ class SweepConfig(BaseModel):
         tables |= {f"variants.{one.label}": one.set for one in self.variants}
         for words, changed in {"set": self.set, "grid": grid, **tables}.items():
             if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
-                raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top of the file")
+                raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top, or by flags")
         for words, changed in {"set": self.set, **tables}.items():
             if twice := [key for key in changed if key in grid]:
                 raise ValueError(f"{words}.{twice[0]} is on the grid too: keep one of them")
@@ -216,7 +216,7 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
 
     Args:
         sweep: What is compared.
-        base: The tables of the run that is varied; None: read from where `sweep.base` says.
+        base: The tables of the run that is varied; None: read from where `sweep.base` says, and checked by themselves.
         where: What errors name, such as the sweep's file; None: the sweep.
 
     Raises:
@@ -228,7 +228,10 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
         ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
     """
     where = f"sweep {sweep.name}" if where is None else where
-    cells = list(_cells(sweep, read_tables(sweep.base) if base is None else base, where))
+    if base is None:
+        base = read_tables(sweep.base)
+        make_run_config(base, sweep.base)  # what is wrong in its own file is told of that file
+    cells = list(_cells(sweep, base, where))
     seen: dict[str, Cell] = {}
     for cell in cells:
         if cell.key in seen:

@@ -209,9 +209,14 @@ def whole_table(lead, variants=(TUNED,)):
     ]
 
 
-def test_the_paper_profile_has_both_splits_for_unmoved_clients_too():
-    cells = table_cells(setting_of("cifar-10", "paper"), {(SELFISH, "random"): 1.0})
+def test_the_paper_profile_has_both_splits_for_static_clients_too():
+    cells = table_cells(setting_of("cifar-10", "paper"), {(STATIC, "random"): 1.0})
     assert {cell.config.data.partition for cell in cells} == {"iid", "dirichlet"}
+
+
+def test_a_table_is_run_split_by_split():
+    cells = table_cells(QUICK, {(TUNED, name): 1.0 for name in SAMPLERS})
+    assert [cell.config.data.partition for cell in cells] == ["iid"] * 15 + ["dirichlet"] * 15
 
 
 @pytest.mark.parametrize(("variant", "behaviour"), [(SELFISH, "selfish"), (STATIC, "static"), (CALIBRATED, "rational")])
@@ -225,9 +230,10 @@ def test_the_page_of_unmoved_clients_has_one_bound_and_both_behaviours():
     page = unmoved_clients.make_page(
         "fashion-mnist", "quick", runner(lambda cell: falling(float(cell.config.privacy.clip_norm)), asked)
     )
-    tables = page.tables[:2]
-    assert [table.title for table in tables] == [f"{variant}: iid, τ = 0.2" for variant in UNMOVED]
-    assert [tuple(row[0] for row in table.rows) for table in tables] == [SAMPLERS, STATIC_SAMPLERS]
+    tables = page.tables[:3]
+    places = [(SELFISH, "iid"), (STATIC, "iid"), (SELFISH, "dirichlet")]
+    assert [table.title for table in tables] == [f"{variant}: {split}, τ = 0.2" for variant, split in places]
+    assert [tuple(row[0] for row in table.rows) for table in tables] == [SAMPLERS, STATIC_SAMPLERS, SAMPLERS]
     bounds = {row[tables[0].headings.index("W")] for table in tables for row in table.rows}
     assert len(bounds) == 1
     assert "unmoved-clients" in page.commands[0][0]
@@ -350,7 +356,8 @@ def test_each_page_says_of_itself_what_is_smaller():
     assert unmoved[0].startswith("10 rounds, instead of 30")
     sought = [next(one for one in page if one.startswith("W was sought")) for page in (steps, tuned, unmoved)]
     assert [one.split()[6] for one in sought] == ["4", "4", "10"]
-    assert ("IID only" in str(unmoved), "IID only" in str(tuned)) == (True, False)
+    static = "Clients that keep their first budget: IID, with random and delta only."
+    assert (static in unmoved, static in tuned) == (True, False)
     assert shrunk(setting_of("fashion-mnist", "paper"), [TUNED]) == ()
 
 

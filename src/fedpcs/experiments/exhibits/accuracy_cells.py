@@ -102,7 +102,7 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     records = DATASETS[setting.base].num_train // paper.data.num_clients
     rounds, fewer = changes_of(setting, variants[0])["rounds"], setting.shorter["rounds"]
     is_unmoved = variants[0] in UNMOVED
-    reached = f", for an accuracy that random sampling was seen to reach in {fewer}" if is_unmoved else ""
+    reached = f", for an accuracy that {fewer} are enough for where W is tuned" if is_unmoved else ""
     sentences = [
         f"{rounds} rounds, instead of {paper.rounds}: accuracies are those of an unfinished training.",
         "The game is as long as the training: budgets, rewards and ε are those of so few rounds.",
@@ -116,7 +116,8 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     if "aocs" in samplers:
         sentences.append("AOCS goes by the norm last heard from a client; in the paper all clients train every round.")
     if is_unmoved:
-        sentences.append(f"IID only; clients that keep their first budget for {', '.join(STATIC_SAMPLERS[:-1])} only.")
+        names = " and ".join(STATIC_SAMPLERS[:-1])
+        sentences.append(f"Clients that keep their first budget: IID, with {names} only.")
     return tuple(sentences)
 
 
@@ -132,14 +133,14 @@ def changes_of(setting: Setting, variant: str) -> dict[str, Any]:
 
 
 def splits_of(setting: Setting, variant: str) -> list[str]:
-    """Return how records are dealt out; a shrunk table of unmoved clients has only the split W was calibrated on."""
-    return ["iid"] if variant in UNMOVED and setting.changes else list(SPLITS)
+    """Return how records are dealt out; a shrunk table of static clients has only the split W was calibrated on."""
+    return ["iid"] if variant == STATIC and setting.changes else list(SPLITS)
 
 
 def table_cells(
     setting: Setting, bounds: Mapping[tuple[str, str], float], rules: Mapping[str, str] | None = None
 ) -> list[Cell]:
-    """Return the cells of the table.
+    """Return the cells of the table, split by split: whoever stops it has one whole table rather than two halves.
 
     Args:
         setting: What is run.
@@ -165,4 +166,4 @@ def table_cells(
             }
         )
         cells += make_cells(sweep)
-    return cells
+    return sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition))

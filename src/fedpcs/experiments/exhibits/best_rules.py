@@ -16,7 +16,7 @@ from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Run, S
 from fedpcs.experiments.exhibits.accuracy_table import page_of as table_page_of
 from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import TUNING_SEEDS, VALIDATION_SHARE, tune_and_calibrate, validation_cells
-from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
+from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.paired import mean_and_std
@@ -50,9 +50,7 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
     found = tune_and_calibrate(dataset, setting, CALIBRATED, run)
     tried = tune_rules(setting, found.taken, run)
     rules = {name: one.best for name, one in tried.items()}
-    cells = table_cells(setting, {(RULED, name): found.taken for name in SAMPLERS}, rules)
-    # Split by split: whoever stops it has one whole table rather than two halves.
-    done = run(sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition)))
+    done = run(table_cells(setting, {(RULED, name): found.taken for name in SAMPLERS}, rules))
     return with_calibration(page_of(dataset, profile, done, tried), dataset, found)
 
 

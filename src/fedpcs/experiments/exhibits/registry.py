@@ -129,7 +129,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "unmoved-clients": Exhibit(
         "the table with baselines whose clients rewards do not move",
         _of_training("unmoved_clients"),
-        "85 min after accuracy-table",
+        "125 min after accuracy-table",
         reads_data=True,
     ),
     "useful-privacy": Exhibit(
