@@ -13,9 +13,10 @@ check:  ## Lint, types, quick tests: the one check before every commit
 	$(PYTHON) -m mypy
 	$(PYTHON) -m pytest
 
-check-all: check  ## The same, the slow tests, and the server's faults on the other engine (about an hour)
+check-all: check  ## The same, the slow tests, properties on all their cases, faults on the other engine (over an hour)
 	FEDPCS_FAULT_ENGINE=workers $(PYTHON) -m pytest tests/faults/test_round_faults.py \
 		tests/faults/test_store_faults.py tests/faults/test_drop_outs.py
+	FEDPCS_ALL_CASES=1 $(PYTHON) -m pytest tests/privacy
 	$(PYTHON) -m pytest -m slow
 
 format:  ## Put imports and white space in order

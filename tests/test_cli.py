@@ -480,12 +480,12 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
 def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_computed(
     arguments, tmp_path, monkeypatch, capsys
 ):
-    from fedpcs.experiments import compare
+    from fedpcs.experiments import sweep_plan
     from fedpcs.experiments.exhibits import registry
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").write_text("")
-    monkeypatch.setattr(compare, "plan_sweep", lambda *_: pytest.fail("a sweep was planned"))
+    monkeypatch.setattr(sweep_plan, "plan_sweep", lambda *_: pytest.fail("a sweep was planned"))
     monkeypatch.setattr(registry, "_module", lambda name: pytest.fail("an exhibit was made"))
     code, out, err = said_by(arguments, monkeypatch, capsys)
     assert (code, out) == (2, "")

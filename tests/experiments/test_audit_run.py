@@ -105,6 +105,7 @@ def test_the_paper_s_claim_is_contradicted_by_several_local_steps(rho):
     assert found.scenario.remark
 
 
+@pytest.mark.slow
 def test_a_lone_lower_bound_above_the_claim_is_no_verdict():
     """One sound audit in twenty passes its claim at 95 %; the verdict must not."""
     num_above = 0

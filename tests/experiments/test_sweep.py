@@ -35,6 +35,7 @@ from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_groups import against, best_of, group
 from fedpcs.experiments.sweep_page import comparison_page, comparison_table
+from fedpcs.experiments.sweep_plan import SweepPlan, plan_sweep
 from fedpcs.experiments.sweep_spent import spent_by_client
 
 TINY = {
@@ -81,7 +82,7 @@ def test_done_cells_are_reused_by_other_sweeps(whole, monkeypatch):
     monkeypatch.setattr(sweep, "_start", lambda *_: pytest.fail("a cell was run again"))
     other = make_sweep_config({**TINY, "name": "another", "seeds": [1]})
     assert run_cells(make_cells(other), store) == {}
-    assert compare.plan_sweep(cells, store, None).num_done == len(cells)
+    assert plan_sweep(cells, store, None).num_done == len(cells)
 
 
 def test_groups_pair_seeds_and_name_a_winner_only_when_intervals_do(whole):
@@ -161,6 +162,7 @@ def test_games_are_solved_once(tmp_path):
     assert len(said) == 2  # budget-aware, budget-blind
 
 
+@pytest.mark.slow
 def test_a_game_without_an_equilibrium_costs_only_those_who_play_it(tmp_path, monkeypatch):
     solved = schedule_store.make_schedule
 
@@ -196,10 +198,10 @@ def test_asked_to_stop_no_further_game_is_solved(tmp_path):
 
 def test_a_plan_counts_the_games_that_must_be_solved_first(whole, tmp_path):
     cells = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "privacy.mode": "paper"}}))
-    plan = compare.plan_sweep(cells, CellStore(tmp_path), None, num_jobs=1)
+    plan = plan_sweep(cells, CellStore(tmp_path), None, num_jobs=1)
     assert plan.num_games == plan.numbers["num_games"] == 2
     assert plan.words.endswith(" on 1 core, after 2 games to be solved")
-    assert compare.plan_sweep(*whole, None).num_games == 0
+    assert plan_sweep(*whole, None).num_games == 0
 
 
 def test_the_estimate_is_of_the_order_of_what_it_takes(whole):
@@ -286,6 +288,7 @@ def test_a_sweep_killed_again_and_again_while_cells_are_under_way_gives_the_same
     }
 
 
+@pytest.mark.slow
 def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole, tmp_path):
     cells, store = whole[0][:2], whole[1]
     mine = CellStore(tmp_path)
@@ -420,7 +423,7 @@ def test_a_page_is_left_alone_where_none_of_its_cells_is_found(whole, tmp_path):
 
 def test_a_cell_at_two_places_of_a_table_is_planned_once(whole):
     cells, store = whole
-    plan = compare.plan_sweep([*cells, replace(cells[0], variant="elsewhere")], store, None)
+    plan = plan_sweep([*cells, replace(cells[0], variant="elsewhere")], store, None)
     assert (len(plan.cells), plan.num_done) == (len(cells), len(cells))
 
 
@@ -545,7 +548,7 @@ def test_an_exhibit_whose_cells_fail_is_written_and_ends_in_an_error(tmp_path, m
         return {cell.key: "no such device" for cell in plan.cells}
 
     monkeypatch.setattr(reproduce, "carry_out", failing)
-    monkeypatch.setattr(reproduce, "plan_sweep", lambda cells, *_: compare.SweepPlan(tuple(cells), 0, {}, 1, 0))
+    monkeypatch.setattr(reproduce, "plan_sweep", lambda cells, *_: SweepPlan(tuple(cells), 0, {}, 1, 0))
     with pytest.raises(FedpcsError, match=r"cells could not be run, such as .*: no such device"):
         reproduce.reproduce("useful-privacy", "fashion-mnist", "quick", tmp_path)
     page = (tmp_path / "useful-privacy-fashion-mnist-quick" / "report.md").read_text()
@@ -625,13 +628,14 @@ def harm(store, cell, name, damage):
     path.write_text(damage(path.read_text()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "damage", "words"),
     [
-        pytest.param("manifest.json", halved, "cannot be read", marks=pytest.mark.slow),
-        pytest.param("manifest.json", lambda text: "{}", "must be given", marks=pytest.mark.slow),
-        pytest.param("arms/*/result.json", halved, "cannot be read", marks=pytest.mark.slow),
-        pytest.param("arms/*/result.json", without("num_test"), "num_test must be given", marks=pytest.mark.slow),
+        ("manifest.json", halved, "cannot be read"),
+        ("manifest.json", lambda text: "{}", "must be given"),
+        ("arms/*/result.json", halved, "cannot be read"),
+        ("arms/*/result.json", without("num_test"), "num_test must be given"),
         ("rounds.jsonl", halved, "rounds in its log"),
     ],
 )
@@ -744,9 +748,10 @@ def test_a_sweep_is_not_put_on_top_of_what_is_none(tmp_path, stranger):
 def test_a_rule_that_cannot_weigh_a_sampler_is_refused_before_anything_is_run(tmp_path):
     cells = make_cells(make_sweep_config({**TINY, "samplers": ["fedpcs", "power-of-choice"]}))
     with pytest.raises(InvalidInput, match="sampler 'power-of-choice' cannot be run with rule 'hajek'"):
-        compare.plan_sweep(cells, CellStore(tmp_path), None)
+        plan_sweep(cells, CellStore(tmp_path), None)
 
 
+@pytest.mark.slow
 def test_a_file_in_the_place_of_a_cell_costs_the_others_nothing(whole, tmp_path):
     cells, store = whole
     shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
@@ -768,6 +773,7 @@ def test_a_begun_cell_that_cannot_go_on_says_to_delete_it(whole, tmp_path):
         run_cell(folder, cells[0].config, None, store.games)
 
 
+@pytest.mark.slow
 def test_a_parquet_table_is_never_left_behind_the_cells(whole, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     _, store = whole

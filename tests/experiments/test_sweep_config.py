@@ -3,9 +3,9 @@
 import pytest
 
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.compare import read_sweep
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
+from fedpcs.experiments.sweep_flags import read_sweep
 
 
 def cells_of(**values):

@@ -72,9 +72,8 @@ def standard_errors_off(found, target):
     return np.abs(found.mean(axis=0) - target) / (found.std(axis=0, ddof=1) / np.sqrt(len(found)))
 
 
-@pytest.mark.parametrize(
-    "drop_out", [pytest.param(0.1, marks=pytest.mark.slow), 0.3, pytest.param(0.5, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("drop_out", [0.1, 0.3, 0.5])
 def test_the_aggregate_is_unbiased_under_drop_outs(drop_out):
     """F13: |bias| < 3 SE in every coordinate over n = 2,000 draws, 200 rounds of experience before them.
 

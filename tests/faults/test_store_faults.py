@@ -105,7 +105,8 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path, monkeypatch)
         start_run(tiny(), tmp_path / "new" / "run", None, Watcher())
 
 
-@pytest.mark.parametrize("most_bytes", [*(pytest.param(one, marks=pytest.mark.slow) for one in (300, 3000)), 20_000])
+@pytest.mark.slow
+@pytest.mark.parametrize("most_bytes", [300, 3000, 20_000])
 def test_a_file_that_may_not_grow_any_more_ends_the_run_in_words(commands, tmp_path, whole, most_bytes):
     """By RLIMIT_FSIZE, in a process of its own: some file of the run fits, the next does not."""
     config = tmp_path / "config.toml"

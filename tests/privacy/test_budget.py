@@ -9,7 +9,8 @@ from numbers import Integral
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from cases import cases
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
@@ -23,7 +24,7 @@ NEVER_NUMBERS = (
 )
 ODD_NUMBERS = (-0.0, 0, 1, 5e-324, 1e-310, 1e300, 1e308, np.float32(0.1), np.int64(3), Fraction(1, 3))
 
-thousand = settings(max_examples=1000, deadline=None)
+thousand = cases(1_000)
 nanos = st.integers(0, 10**15)
 budgets = nanos.map(Rho)
 
@@ -195,7 +196,7 @@ def test_a_budget_made_from_an_epsilon_does_not_exceed_it(epsilon: float) -> Non
     assert to_epsilon(Rho.at_most(to_rho(epsilon, 1e-5)), 1e-5) <= epsilon
 
 
-@settings(max_examples=1000)
+@cases(1_000)
 @given(st.one_of(st.floats(0.0, 1e6, exclude_max=True), st.integers(0, 10**15 - 1).map(lambda n: n / 1e9)))
 def test_the_quick_reading_of_a_float_is_the_exact_one(value: float) -> None:
     assert Rho.of(value).nanos == math.ceil(Fraction(repr(value)) * NANOS_PER_UNIT)

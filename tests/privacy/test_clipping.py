@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from cases import cases
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -49,9 +50,9 @@ def batches(draw):
 
 
 def test_a_replaced_record_moves_the_mean_by_at_most_its_sensitivity():
-    num_cases = 0
+    num_cases, some = 0, cases(400)
 
-    @settings(max_examples=400, deadline=None)
+    @some
     @given(batch=batches(), bound=bounds)
     def check(batch, bound):
         nonlocal num_cases
@@ -67,14 +68,14 @@ def test_a_replaced_record_moves_the_mean_by_at_most_its_sensitivity():
                 num_cases += 1
 
     check()
-    assert num_cases >= 4_000
+    assert num_cases >= 10 * some.max_examples
 
 
 def test_a_record_more_or_less_moves_the_mean_by_at_most_its_sensitivity():
     """The announced batch size divides both sums: a neighbour has another number of rows, and the same divisor."""
-    num_cases = 0
+    num_cases, some = 0, cases(300)
 
-    @settings(max_examples=300, deadline=None)
+    @some
     @given(batch=batches(), bound=bounds, spare=st.integers(0, 3))
     def check(batch, bound, spare):
         nonlocal num_cases
@@ -90,7 +91,7 @@ def test_a_record_more_or_less_moves_the_mean_by_at_most_its_sensitivity():
             num_cases += 1
 
     check()
-    assert num_cases >= 3_000
+    assert num_cases >= 10 * some.max_examples
 
 
 @st.composite
@@ -103,9 +104,9 @@ def updates(draw):
 
 
 def test_any_two_updates_are_at_most_their_sensitivity_apart():
-    num_cases = 0
+    num_cases, some = 0, cases(600)
 
-    @settings(max_examples=600, deadline=None)
+    @some
     @given(one=updates(), seed=st.integers(0, 2**32), bound=bounds)
     def check(one, seed, bound):
         nonlocal num_cases
@@ -119,14 +120,14 @@ def test_any_two_updates_are_at_most_their_sensitivity_apart():
             num_cases += 1
 
     check()
-    assert num_cases >= 3_000
+    assert num_cases >= 5 * some.max_examples
 
 
 def exact_norm_squared(value):
     return sum(Fraction(float(entry)) ** 2 for entry in value)
 
 
-@settings(max_examples=200, deadline=None)
+@cases(200)
 @given(
     array=hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(-1e200, 1e200)),
     bound=st.floats(1e-100, 1e100),
@@ -186,7 +187,7 @@ def test_many_equal_rows_are_accepted_though_their_sum_rounds():
         assert np.linalg.norm(found.value) == pytest.approx(1.0, abs=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@cases(200)
 @given(
     array=hnp.arrays(np.float64, st.integers(1, 20), elements=st.floats(-1e6, 1e6)),
     bound=st.floats(1e-3, 1e3),

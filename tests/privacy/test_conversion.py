@@ -9,7 +9,8 @@ import warnings
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from cases import cases
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_budget import NEVER_NUMBERS, ODD_NUMBERS, answer
 
@@ -32,7 +33,7 @@ PUBLISHED = {
     10.0: ("31.45966", "30.11086", "28.37347", "32.22166", "30.57888"),
 }
 
-thousand = settings(max_examples=1000, deadline=None)
+thousand = cases(1_000)
 methods = st.sampled_from(METHODS)
 rhos = st.floats(-9.0, 6.0).map(lambda exponent: 10.0**exponent)
 epsilons = st.floats(-6.0, 6.0).map(lambda exponent: 10.0**exponent)

@@ -6,7 +6,8 @@ from fractions import Fraction
 from numbers import Integral
 
 import pytest
-from hypothesis import given, settings
+from cases import cases
+from hypothesis import given
 from hypothesis import strategies as st
 from test_budget import NEVER_NUMBERS, ODD_NUMBERS, answer
 
@@ -26,7 +27,7 @@ from fedpcs.privacy.events import (
     weakest,
 )
 
-thousand = settings(max_examples=1000, deadline=None)
+thousand = cases(1_000)
 budgets = st.integers(0, 10**12).map(Rho)
 
 

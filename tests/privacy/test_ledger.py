@@ -12,7 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from cases import cases
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpcs.errors import BudgetExhausted, CorruptFile, FedpcsError, InvalidInput
@@ -97,7 +98,7 @@ events = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@cases(300)
 @given(st.lists(events, max_size=12), st.integers(0, 100))
 def test_the_total_is_the_composition_of_the_events_in_any_order(shared, charged, seed):
     run = f"compose {next(NUMBER)}"
@@ -264,7 +265,7 @@ def test_a_cohort_may_name_a_client_twice_but_not_past_its_limit(ledger):
 steps = st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from([0, 1, 3, 5, 10**9]), st.booleans())
 
 
-@settings(max_examples=150, deadline=None)
+@cases(150)
 @given(st.lists(steps, max_size=15), st.lists(st.none() | st.integers(0, 12), min_size=3, max_size=3))
 def test_any_sequence_of_charges_follows_the_rules(shared, sequence, limits):
     """Against a twin that keeps lists in memory: free, refused or charged, and never past the limit."""
@@ -368,7 +369,7 @@ def test_a_reward_is_paid_once(ledger):
         ledger.pay(key(2))
 
 
-@settings(max_examples=100, deadline=None)
+@cases(100)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 10**10), st.booleans()), max_size=8))
 def test_rewards_add_up_exactly_by_run_and_client(shared, rewards):
     run = f"rewards {next(NUMBER)}"

@@ -6,7 +6,8 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from cases import cases
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
@@ -91,7 +92,7 @@ class Ungridded(FastNoise):
         return super().draw(size)
 
 
-@settings(max_examples=200, deadline=None)
+@cases(200)
 @given(nanos=st.integers(1, 2**63 - 1), epochs=st.integers(1, 40), num_batches=st.integers(1, 3))
 def test_all_steps_together_never_cost_more_than_the_budget(nanos, epochs, num_batches):
     """And no less than the budget, but for the remainder of the division."""
@@ -106,7 +107,7 @@ def test_all_steps_together_never_cost_more_than_the_budget(nanos, epochs, num_b
     assert mechanism.event(source).rho == Rho(nanos)
 
 
-@settings(max_examples=200, deadline=None)
+@cases(200)
 @given(nanos=st.integers(1, 10**12), epochs=st.integers(1, 10**4))
 def test_a_step_is_paid_for_by_its_noise(nanos, epochs):
     """ρ = Δ²/(2σ²) of one step, in exact arithmetic on the two floats, is at most the step's budget."""
@@ -192,7 +193,7 @@ def check_spends_all_and_no_more(sensitivity, budget, num_parameters, units):
         assert exact * (1 - 1e-11) <= spent <= exact
 
 
-@settings(max_examples=300, deadline=None)
+@cases(300)
 @given(
     sensitivity=st.floats(1e-6, 1e6),
     nanos=st.integers(1, 10**11),
@@ -203,7 +204,7 @@ def test_noise_pays_for_its_grid_and_for_nothing_else(sensitivity, nanos, num_pa
     check_spends_all_and_no_more(sensitivity, Rho(nanos), num_parameters, units)
 
 
-@settings(max_examples=200, deadline=None)
+@cases(200)
 @given(limit=st.integers(1, 1000), above=st.integers(1, 10**4))
 def test_a_budget_that_the_grid_all_but_uses_up_is_not_passed_by_an_ulp(limit, above):
     """32 parameters on a grid of 4 units cost ρ = 1 for the grid alone: here the two square roots cancel."""
@@ -216,7 +217,7 @@ def spent_on(one, other, stddev, units):
     return sum(int(a - b) ** 2 for a, b in zip(*steps, strict=True)) / (2 * units**2)
 
 
-@settings(max_examples=200, deadline=None)
+@cases(200)
 @given(
     pair=st.integers(1, 6).flatmap(
         lambda size: st.tuples(*[st.lists(st.floats(-10, 10), min_size=size, max_size=size)] * 2)
@@ -248,7 +249,7 @@ def test_the_worst_neighbours_after_rounding_spend_the_whole_budget(num_paramete
     assert 0.998 * float(budget) < spent_on(one, other, stddev, units) <= float(budget)
 
 
-@settings(max_examples=150, deadline=None)
+@cases(150)
 @given(
     rows=st.lists(st.lists(st.floats(-9, 9), min_size=3, max_size=3), min_size=2, max_size=6),
     rho=st.floats(0.5, 50.0),

@@ -51,11 +51,11 @@ def compare(
 
     Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
     """
-    from fedpcs.experiments import cell_store, compare, files, page_export, sweep_config
+    from fedpcs.experiments import cell_store, compare, files, page_export, sweep_config, sweep_flags, sweep_plan
 
     if with_parquet:
         page_export.check_parquet()  # before hours of training, not after
-    sweep = compare.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
+    sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     files.check_folder(folder, "--out")
     compare.check_free(folder)
@@ -63,7 +63,7 @@ def compare(
         files.check_folder(cells, "--cells")
     wanted = sweep_config.make_cells(sweep, where=source)
     store = cell_store.CellStore(folder if cells is None else cells)
-    plan = compare.plan_sweep(wanted, store, data_dir, jobs)
+    plan = sweep_plan.plan_sweep(wanted, store, data_dir, jobs)
     if plan_only:
         print(json.dumps(plan.numbers) if as_json else plan.words)
         return

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
-from fedpcs.experiments.compare import carry_out, plan_sweep, raise_if_damaged, raise_if_failed
+from fedpcs.experiments.compare import carry_out, raise_if_damaged, raise_if_failed
 from fedpcs.experiments.exhibits.accuracy_cells import Run
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.exhibits.registry import Wanted, exhibit
@@ -25,6 +25,7 @@ from fedpcs.experiments.page_markdown import as_markdown
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
+from fedpcs.experiments.sweep_plan import plan_sweep
 from fedpcs.experiments.sweep_progress import duration
 from fedpcs.experiments.sweep_warnings import mixed
 
