@@ -9,6 +9,7 @@ python docs/reproduce/collect.py ROOT
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fedpcs.experiments.exhibits.registry import EXHIBITS
 
 PAGE = Path(__file__).parents[1] / "reproduce.md"
 MARK = "<!-- exhibit: "
+CONTENTS = "<!-- contents -->"
 
 
 def main() -> None:
@@ -34,8 +36,19 @@ def main() -> None:
     order = list(EXHIBITS)
     names = sorted(parts, key=lambda name: (order.index(_exhibit(name)), name))
     sections = [f"{MARK}{name} -->\n\n{parts[name].strip()}\n" for name in names]
+    before, _, after = opening.partition(CONTENTS)
+    rest = after.partition(f"{CONTENTS}\n\n")[2]
+    listed = "\n".join(_entry(name, parts[name]) for name in names)
+    opening = f"{before}{CONTENTS}\n{listed}\n{CONTENTS}\n\n{rest}"
     PAGE.write_text(opening.rstrip() + "\n\n" + "\n".join(sections), encoding="utf-8")
     print(f"{PAGE}: {len(parts)} exhibits")
+
+
+def _entry(folder_name: str, text: str) -> str:
+    """Return a line of the contents: the exhibit's name and its title, which leads to its section."""
+    title = text.strip().partition("\n")[0].removeprefix("## ")
+    anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    return f"- `{_exhibit(folder_name)}`: [{title}](#{anchor})"
 
 
 def _exhibit(folder_name: str) -> str:

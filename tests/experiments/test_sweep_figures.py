@@ -234,6 +234,23 @@ def test_every_client_is_in_the_figure_of_what_was_spent() -> None:
         spent_figure({"fedpcs": np.zeros(3)})
 
 
+def test_samplers_whose_clients_spend_far_less_are_seen_beside_the_others() -> None:
+    spent = {"fedpcs": np.array([30.0, 0.0, 10.0, 90.0]), "random": np.array([0.5, 0.6, 0.0, 0.9])}
+    figure = spent_figure(spent)
+    (axes,) = figure.axes
+    assert (axes.get_yscale(), "log scale" in axes.get_ylabel()) == ("log", True)
+    assert [line.get_ydata()[1:].tolist() for line in axes.lines] == [[10.0, 30.0, 90.0], [0.5, 0.6, 0.9]]
+    assert all(np.isnan(line.get_ydata()[0]) for line in axes.lines)
+    low, high = axes.get_ylim()
+    assert 0.0 < low < 0.5
+    assert high > 90.0
+    words, _, page = boxes(narrow(figure))
+    assert overlapping(words) == []
+    assert all(is_within(box, page) for box in words.values())
+    idle = spent_figure({"fedpcs": np.array([9.0, 0.0]), "random": np.zeros(2)}).axes[0]
+    assert idle.get_yscale() == "linear"
+
+
 def test_rounds_not_evaluated_are_not_drawn_and_one_seed_has_no_band() -> None:
     mean = np.where(ROUNDS % 4 == 1, 0.5, NAN)
     (axes,) = curves_figure([Curve("fedpcs", ROUNDS, mean, np.full(ROUNDS.size, NAN))], "loss", "A finding").axes

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
@@ -143,6 +143,13 @@ def plain_ticks(axis: Axis) -> None:
         return number.replace("-", "−")
 
     axis.set_major_formatter(FuncFormatter(written))
+
+
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Mark a log scale's axis from `low` to `high` by numbers in full: as many of them as have room."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 500.0 else (1.0,)))
+    axis.set_minor_formatter(NullFormatter())
+    plain_ticks(axis)
 
 
 def label_ends(axes: Axes, labels: Sequence[EndLabel], *, panel_inches: float = 3.4) -> None:

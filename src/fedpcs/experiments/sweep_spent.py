@@ -26,6 +26,7 @@ from fedpcs.privacy.conversion import Method, to_epsilon
 from fedpcs.privacy.ledger import PrivacyLedger
 
 _MOST_STEPS = 400
+_WIDE_RANGE = 10.0  # of samplers' greatest ε, beyond which the lesser would lie on the axis
 
 
 @dataclass(frozen=True)
@@ -96,17 +97,27 @@ def spent_figure(spent: Mapping[str, FloatArray], note: str = "") -> Figure:
         raise NothingToDraw("No client spent anything: there is no ε to draw.")
     figure, (axes,) = style.new_figure(_title(shown), note=note, height_inches=3.9)
     looks, labels = pens(shown), []
+    greatest = [float(values[-1]) for values in shown.values()]
+    is_log = max(greatest) > _WIDE_RANGE * min(greatest) > 0.0
     for name, values in shown.items():
         pen, kept = looks[name], _kept(values.size)
         share = (np.arange(values.size) + 1.0) / values.size
-        axes.plot(share[kept], values[kept], color=pen.colour, linestyle=pen.stroke, linewidth=pen.width, label=name)
+        drawn = np.where(values > 0.0, values, np.nan) if is_log else values
+        axes.plot(share[kept], drawn[kept], color=pen.colour, linestyle=pen.stroke, linewidth=pen.width, label=name)
         labels.append(PointLabel(pen.sign + pen.name, 1.0, float(values[-1]), pen.colour))
-    style.span(axes, np.concatenate(list(shown.values())), from_zero=True)
+    every = np.concatenate(list(shown.values()))
+    if is_log:
+        low, high = float(every[every > 0.0].min()), float(every.max())
+        axes.set_yscale("log")
+        axes.set_ylim(low / (high / low) ** 0.05, high * (high / low) ** 0.05)
+        style.log_ticks(axes.yaxis, low, high)
+    else:
+        style.span(axes, every, from_zero=True)
     axes.set_xlim(-0.01, 1.01)
     axes.xaxis.set_major_locator(MultipleLocator(0.25))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100.0 * share:.0f}\N{NO-BREAK SPACE}%"))
     axes.set_xlabel("clients, from the least spent to the most", color=style.INK)
-    axes.set_ylabel("ε of a client", color=style.INK)
+    axes.set_ylabel("ε of a client (log scale)" if is_log else "ε of a client", color=style.INK)
     label_line_ends(axes, labels)
     return figure
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
@@ -182,14 +182,13 @@ def _fit_costs(axes: Axes, costs: FloatArray, words: str) -> None:
     if low > 0.0 and high / low > _WIDE_RANGE:
         axes.set_xscale("log")
         axes.set_xlim(low / (high / low) ** 0.08, high * (high / low) ** 0.08)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 500.0 else (1.0,)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        style.log_ticks(axes.xaxis, low, high)
         words += " (log scale)"
     else:
         room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
         axes.set_xlim(low - room, high + room)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
-    style.plain_ticks(axes.xaxis)
+        style.plain_ticks(axes.xaxis)
     axes.set_xlabel(words, color=style.INK)
 
 

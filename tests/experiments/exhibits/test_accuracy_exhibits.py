@@ -513,14 +513,39 @@ def test_skew_is_the_paired_difference_of_splits():
     assert page.drawings[0].draw()
 
 
-def ablated(of_rules, control=0.05):
-    """The ablation's cells; those of rules that are no step come to `of_rules`."""
+def ablated(of_rules, control=0.05, splits=("iid",)):
+    """The ablation's cells on some splits; those of rules that are no step come to `of_rules`."""
     labels = [label for label, _, _ in ablation.STEPS]
     gained = {**dict(zip(labels, [0.0, 0.01, 0.04, 0.03, 0.05], strict=True)), ablation.CONTROL: control}
     return [
         made(cell, 0.7 + 0.001 * cell.seed + gained[cell.variant] if cell.variant in gained else of_rules)
         for cell in ablation.cells_of(QUICK, 20.0)
+        if cell.config.data.partition in splits
     ]
+
+
+def test_ablation_tells_of_each_split_by_itself():
+    page = ablation.page_of("fashion-mnist", "quick", ablated(0.6, splits=["iid", "dirichlet"]))
+    assert [table.title.partition(": ")[2] for table in page.tables[:6]] == ["iid"] * 3 + ["dirichlet"] * 3
+    assert [finding.claim.partition(":")[0] for finding in page.findings] == ["iid"] * 7 + ["dirichlet"] * 7
+    assert "84.43 %" in page.findings[6].claim
+    assert "83.35 %" in page.findings[13].claim
+    assert page.headline.count("'and levelled', +3.0 points") == 2
+    assert [drawing.topic for drawing in page.drawings] == [
+        f"gain of each step ({one})" for one in ("iid", "dirichlet")
+    ]
+    cells = ablation.cells_of(QUICK, 20.0)
+    assert [cell.config.data.partition for cell in cells] == ["iid"] * 27 + ["dirichlet"] * 27
+
+
+def test_the_figure_of_an_ablation_says_what_a_step_repairs():
+    fallen = {"drawn by budget": 0.1}
+    done = [
+        replace(one, result=one.result | {"accuracy": fallen.get(one.cell.variant, one.result["accuracy"])})
+        for one in ablated(0.6)
+    ]
+    title = ablation.page_of("fashion-mnist", "quick", done).drawings[0].draw().get_suptitle().replace("\n", " ")
+    assert "gains most, +65.1 points, after 'drawn by budget' lost 64.1" in title
 
 
 def test_ablation_gives_each_step_its_own_gain():
@@ -529,7 +554,7 @@ def test_ablation_gives_each_step_its_own_gain():
     assert [finding.verdict for finding in steps] == ["agrees", "agrees", "differs", "agrees"]
     assert [finding.verdict for finding in others] == ["cannot say", "agrees", "differs"]
     assert others[1].found.startswith("+1.0")  # weights take the draw's loss back, and one point more
-    assert "'and levelled': +3.0" in page.headline
+    assert "'and levelled', +3.0" in page.headline
     assert page.drawings[0].draw()
 
 
@@ -557,7 +582,7 @@ def test_ablation_has_one_game_behind_all_steps_and_shares_fedpcs_with_the_table
     control = {cell.config.sampling.rule for cell in cells if cell.variant == ablation.CONTROL}
     assert control == {"precision"}
     table = table_cells(QUICK, {(CALIBRATED, "fedpcs"): 20.0})
-    assert len({cell.key for cell in cells} & {cell.key for cell in table}) == len(QUICK.seeds)
+    assert len({cell.key for cell in cells} & {cell.key for cell in table}) == 2 * len(QUICK.seeds)
 
 
 @pytest.mark.parametrize(

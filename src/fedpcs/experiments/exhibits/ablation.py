@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
@@ -18,7 +18,7 @@ from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Run, Setting, changes_of, setting_of, shrunk
 from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
-from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
+from fedpcs.experiments.exhibits.paper_numbers import SPLITS, printed_accuracy
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Drawing, Finding, Page, Table
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
@@ -54,6 +54,16 @@ _WORDS = {
     "drawn by budget": "the draw in proportion to budgets, weighed as before (Hájek)",
     "weighed by precision": "weights that know each client's noise",
 }
+# Gains that the steps do not show: a label, and which cells they are the difference of.
+_ALONE = {
+    "the draw alone": ("weighed by precision", CONTROL),
+    "draw and weights": ("weighed by precision", "and levelled"),
+}
+_ALONE_WORDS = {
+    "the draw alone": "the draw in proportion to budgets, everyone weighed by precision",
+    "draw and weights": "draw and weights together, over FedPCS's clients drawn at random and weighed evenly",
+}
+_BELOW = "the draw where all are weighed by precision; draw and weights over random draws, FedPCS's clients in both."
 
 
 def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
@@ -69,13 +79,15 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
         "base": setting.base,
         "seeds": list(setting.seeds),
         "set": {**changes_of(setting, CALIBRATED), "privacy.clip_norm": clip_norm},
-        "grid": {"data.partition": ["iid"]},
+        "grid": {"data.partition": list(SPLITS)},
         "variants": [
             {"label": label, "samplers": [sampler], "set": changes}
             for label, sampler, changes in (*STEPS, control, *rules)
         ],
     }
-    return make_cells(make_sweep_config(values))
+    cells = make_cells(make_sweep_config(values))
+    # Split by split, as the table: whoever stops it has one whole ablation.
+    return sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition))
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
@@ -88,42 +100,114 @@ def make_page(dataset: str, profile: Profile, run: Run) -> Page:
 def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     """Return the page of finished cells."""
     groups = group(done)
-    found = {one.variant: one.series[0] for one in groups}
-    series = {label: found[label] for label, _, _ in STEPS if label in found}
-    bars = gains(series)
-    table = Table(
-        "Step by step",
-        ("step", "accuracy", "gain over the step before, points"),
-        tuple(
-            (label, spread_words(*summary(series[label])), _gain(label, bars))
-            for label, _, _ in STEPS
-            if label in series
-        ),
-        _WORDS,
-    )
-    rules = {rule: found[label] for rule, label in RULES.items() if label in found}
-    most = max(bars, key=lambda bar: bar.mean) if bars else None
+    parts = []
+    for split in SPLITS:
+        found = {one.variant: one.series[0] for one in groups if one.point["data.partition"] == split}
+        if found:
+            parts.append(_Part(dataset, split, found))
+    largest = [
+        f"{bar.label!r}, {100 * bar.mean:+.1f} points ({part.split})"
+        for part in parts
+        if (bar := part.largest) is not None
+    ]
     return replace(
         comparison_page("ablation", done, command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}"),
         name=f"ablation-{dataset}",
         title=f"Where FedPCS's gain comes from, on {dataset}",
-        headline="Too few steps are done yet."
-        if most is None
-        else f"The largest step is {most.label!r}: {100 * most.mean:+.1f} points.",
+        headline=f"The largest step is {'; '.join(largest)}." if largest else "Too few steps are done yet.",
         shrunk=shrunk(setting_of(dataset, profile), [CALIBRATED], ["random", "fedpcs"]),
-        findings=(*(_finding(bar) for bar in bars), *_draw_alone(found), *_best_rule(dataset, rules)),
+        findings=tuple(finding for part in parts for finding in part.findings),
         claims_heading="What each step should gain, and what it did",
         tables=(
-            table,
-            *_crossed_table(found),
-            *_rules_table(dataset, rules),
+            *(table for part in parts for table in part.tables),
             *((spending_table(groups),) if groups else ()),
         ),
-        drawings=(Drawing("gain of each step", lambda: _figure(bars, dataset)),) if bars else (),
+        drawings=tuple(
+            Drawing(f"gain of each step ({part.split})", part.figure) for part in parts if part.largest is not None
+        ),
     )
 
 
-def gains(series: dict[str, Series]) -> list[Bar]:
+@dataclass(frozen=True)
+class _Part:
+    """The ablation on one split.
+
+    Attributes:
+        dataset: Which was split.
+        split: How.
+        found: What is done, by label.
+    """
+
+    dataset: str
+    split: str
+    found: Mapping[str, Series]
+
+    @property
+    def bars(self) -> list[Bar]:
+        """What each step adds to the one before."""
+        return gains(self.found)
+
+    @property
+    def largest(self) -> Bar | None:
+        """The step that gains most."""
+        return max(self.bars, key=lambda bar: bar.mean, default=None)
+
+    @property
+    def rules(self) -> dict[str, Series]:
+        """FedPCS by aggregation rule."""
+        return {rule: self.found[label] for rule, label in RULES.items() if label in self.found}
+
+    @property
+    def alone(self) -> list[Bar]:
+        """What the draw gains where weights are no worse for it, and what FedPCS gains in all."""
+        return [
+            Bar(words, gained.mean, gained.low, gained.high)
+            for words, (with_it, without) in _ALONE.items()
+            if with_it in self.found
+            and without in self.found
+            and has_common_seed(self.found[with_it], self.found[without])
+            for gained in [against(self.found[with_it], self.found[without])]
+        ]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Each gain, and how far the best rule comes."""
+        judged = [(_WORDS[bar.label], bar) for bar in self.bars]
+        judged += [(_ALONE_WORDS[bar.label], bar) for bar in self.alone]
+        return [
+            Finding(f"{self.split}: FedPCS gains by this: {words}.", f"{bar_words(bar)} points.", verdicts.on_sign(bar))
+            for words, bar in judged
+        ] + _best_rule(self.dataset, self.split, self.rules)
+
+    @property
+    def tables(self) -> list[Table]:
+        """Steps; draw and weights; rules."""
+        gained = {bar.label: bar_words(bar) for bar in self.bars}
+        labels = [label for label, _, _ in STEPS if label in self.found]
+        steps = Table(
+            f"Step by step: {self.split}",
+            ("step", "accuracy", "gain over the step before, points"),
+            tuple((label, spread_words(*summary(self.found[label])), gained.get(label, "–")) for label in labels),
+            _WORDS if self.split == SPLITS[0] else {},
+        )
+        return [
+            steps,
+            *_crossed_table(self.split, self.found),
+            *_rules_table(self.dataset, self.split, self.rules),
+        ]
+
+    def figure(self) -> Figure:
+        """Draw what every step gains, and below it draw and weights without what they undo of one another."""
+        bars = self.bars
+        most = max(bars, key=lambda bar: bar.mean)
+        before = bars[max(bars.index(most) - 1, 0)]
+        undone = f", after {before.label!r} lost {-100 * before.mean:.1f}" if before.mean < 0.0 else ""
+        title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
+        note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Below: {_BELOW}"
+        return bars_figure([*bars, *self.alone], f"{title}{undone}", note)
+
+
+def gains(series: Mapping[str, Series]) -> list[Bar]:
     """Return what each step adds to the one before, with its interval; steps that are not done are left out."""
     found = []
     for before, after in itertools.pairwise(label for label, _, _ in STEPS):
@@ -134,37 +218,7 @@ def gains(series: dict[str, Series]) -> list[Bar]:
     return found
 
 
-def _gain(label: str, bars: Sequence[Bar]) -> str:
-    bar = next((one for one in bars if one.label == label), None)
-    return "–" if bar is None else bar_words(bar)
-
-
-def _finding(bar: Bar) -> Finding:
-    return _judged(f"FedPCS gains by this: {_WORDS[bar.label]}.", bar)
-
-
-def _judged(claim: str, bar: Bar) -> Finding:
-    return Finding(claim, f"{bar_words(bar)} points.", verdicts.on_sign(bar))
-
-
-def _draw_alone(found: Mapping[str, Series]) -> list[Finding]:
-    """Say what the draw gains where weights are no worse for it, and what FedPCS gains in all."""
-    wanted = {
-        "the draw in proportion to budgets, everyone weighed by precision": ("weighed by precision", CONTROL),
-        "draw and weights together, over FedPCS's clients drawn at random and weighed evenly": (
-            "weighed by precision",
-            "and levelled",
-        ),
-    }
-    return [
-        _judged(f"FedPCS gains by this: {words}.", Bar(words, gained.mean, gained.low, gained.high))
-        for words, (with_it, without) in wanted.items()
-        if with_it in found and without in found and has_common_seed(found[with_it], found[without])
-        for gained in [against(found[with_it], found[without])]
-    ]
-
-
-def _crossed_table(found: Mapping[str, Series]) -> list[Table]:
+def _crossed_table(split: str, found: Mapping[str, Series]) -> list[Table]:
     """Return draw by weights, where all four are done."""
     if not all(label in found for labels in CROSSED.values() for label in labels):
         return []
@@ -173,7 +227,7 @@ def _crossed_table(found: Mapping[str, Series]) -> list[Table]:
     )
     return [
         Table(
-            "Draw and weights, one without the other",
+            f"Draw and weights, one without the other: {split}",
             ("drawn", "weighed by Hájek's rule", "weighed by precision"),
             rows,
             note="FedPCS's clients in all four. Drawn at random, Hájek's weights are those of federated averaging.",
@@ -181,24 +235,24 @@ def _crossed_table(found: Mapping[str, Series]) -> list[Table]:
     ]
 
 
-def _best_rule(dataset: str, rules: Mapping[str, Series]) -> list[Finding]:
+def _best_rule(dataset: str, split: str, rules: Mapping[str, Series]) -> list[Finding]:
     """Say which rule brings FedPCS furthest, and whether to what the paper prints for it."""
-    printed = printed_accuracy(dataset, _RATIO, "iid", "fedpcs")
+    printed = printed_accuracy(dataset, _RATIO, split, "fedpcs")
     if not rules or printed is None:
         return []
     best = max(rules, key=lambda rule: summary(rules[rule])[0])
     return [
         Finding(
-            f"FedPCS comes to {printed.mean} %.",
+            f"{split}: FedPCS comes to {printed.mean} %.",
             f"Of {len(rules)} rules of aggregation {best} comes highest: {spread_words(*summary(rules[best]))}.",
             verdicts.on_level(rules[best].accuracy, printed.mean / 100.0),
         )
     ]
 
 
-def _rules_table(dataset: str, rules: Mapping[str, Series]) -> list[Table]:
+def _rules_table(dataset: str, split: str, rules: Mapping[str, Series]) -> list[Table]:
     """Return FedPCS by aggregation rule, the best first."""
-    printed = printed_accuracy(dataset, _RATIO, "iid", "fedpcs")
+    printed = printed_accuracy(dataset, _RATIO, split, "fedpcs")
     ranked = sorted(rules, key=lambda rule: -summary(rules[rule])[0])
     rows = tuple(
         (
@@ -209,10 +263,4 @@ def _rules_table(dataset: str, rules: Mapping[str, Series]) -> list[Table]:
         for rule in ranked
     )
     headings = ("rule", "accuracy", "minus the paper's FedPCS, points")
-    return [Table("FedPCS by aggregation rule", headings, rows)] if rows else []
-
-
-def _figure(bars: Sequence[Bar], dataset: str) -> Figure:
-    most = max(bars, key=lambda bar: bar.mean)
-    title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
-    return bars_figure(bars, title, f"{dataset}; accuracy minus that of the step before, same seeds.")
+    return [Table(f"FedPCS by aggregation rule: {split}", headings, rows)] if rows else []

@@ -100,7 +100,7 @@ def page_of(counts: Counts, name: str, profile: Profile, *, alpha: float) -> Pag
     skews = {split: [float(skew(table).mean()) for table in tables] for split, tables in counts.items()}
     return Page(
         name="data-distribution",
-        title="Which client holds which classes",
+        title=f"Which client holds which classes, on {name}",
         headline=(
             f"Under the IID split a client's label mix is {shared.percent(float(np.mean(skews[alike])))} away from the "
             f"whole's on average; under {mixed}, {shared.percent(float(np.mean(skews[mixed])))}."

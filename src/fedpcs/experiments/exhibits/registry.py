@@ -118,7 +118,7 @@ EXHIBITS: dict[str, Exhibit] = {
     "curves": Exhibit("accuracy and loss over rounds", _of_training("curves"), _OF_THE_TABLE, reads_data=True),
     "non-iid": Exhibit("what label skew costs each sampler", _of_training("non_iid"), _OF_THE_TABLE, reads_data=True),
     "ablation": Exhibit(
-        "where FedPCS's gain comes from", _of_training("ablation"), "25 min after calibrated-table", reads_data=True
+        "where FedPCS's gain comes from", _of_training("ablation"), "45 min after calibrated-table", reads_data=True
     ),
     "best-rules": Exhibit(
         "the table with W calibrated, every sampler under its best rule of aggregation",
