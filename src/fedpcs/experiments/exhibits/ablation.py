@@ -201,7 +201,7 @@ class _Part:
         bars = self.bars
         most = max(bars, key=lambda bar: bar.mean)
         before = bars[max(bars.index(most) - 1, 0)]
-        undone = f", after {before.label!r} lost {-100 * before.mean:.1f}" if before.mean < 0.0 else ""
+        undone = f", after {before.label!r} lost {-100 * before.mean:.1f}" if before.high < 0.0 else ""
         title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
         note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Below: {_BELOW}"
         return bars_figure([*bars, *self.alone], f"{title}{undone}", note)
