@@ -36,6 +36,7 @@ from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_groups import against, best_of, group
 from fedpcs.experiments.sweep_page import comparison_page, comparison_table
 from fedpcs.experiments.sweep_plan import SweepPlan, plan_sweep
+from fedpcs.experiments.sweep_progress import plan_words
 from fedpcs.experiments.sweep_spent import spent_by_client
 
 TINY = {
@@ -456,6 +457,10 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         (said,) = [words for words in comparison_page("tiny", done).warnings if "ledger" in words]
         assert cells[0].words in said
     shutil.copyfile(store.arm_of(cells[1]).ledger, ledger)  # a good one, and another cell's
+    theirs = store.arm_of(cells[1]).ledger
+    with closing(sqlite3.connect(theirs)) as opened, opened:
+        opened.execute("UPDATE charges SET client = '99' WHERE client = (SELECT client FROM charges LIMIT 1)")
+    assert "client '99' spent something by it; clients are 0…7" in spent_by_client(done).unreadable[cells[1].key]
     assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
     for cell in cells:
         store.arm_of(cell).ledger.unlink()
@@ -586,7 +591,10 @@ DAMAGES = [
     ("rounds.jsonl", lambda text: "{\n" + text, "not a log of rounds"),
     ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "not a log of rounds"),
     ("seconds.json", lambda text: "{", "cannot be read"),
-    ("seconds.json", lambda text: '"long"', "must be a number, got 'long'"),
+    ("seconds.json", lambda text: '"long"', "got 'long'"),
+    ("seconds.json", lambda text: "NaN", "must be a number in [0, 1e+10], got 'nan'"),
+    ("seconds.json", lambda text: "9" * 400, "must be a number in [0, 1e+10]"),
+    ("rounds.jsonl", lambda text: text + text, "line 4 is of round 0"),
     ("manifest.json", halved, "cannot be read"),
     ("manifest.json", lambda text: "[" * 100_000, "cannot be read"),
     ("manifest.json", lambda text: "{}", "must be given"),
@@ -736,13 +744,34 @@ def test_trainings_that_ended_early_are_named(whole):
     assert f"({cells[0].words}: 2 of 3)" in said
 
 
+def test_a_sweep_is_not_put_on_top_of_another(tmp_path):
+    mine = make_sweep_config({**TINY, "name": "mine"})
+    compare.remember_sweep(tmp_path, mine, None, "")
+    kept = (tmp_path / "sweep.json").read_bytes()
+    compare.check_free(tmp_path, "mine")
+    answer = fedpcs("compare", "--out", tmp_path, "--plan")
+    assert answer.returncode == 2
+    assert "its page would be lost to 'default'" in answer.stderr
+    assert (tmp_path / "sweep.json").read_bytes() == kept
+    (tmp_path / "sweep.json").write_text("{")  # damaged: a command makes it anew
+    compare.check_free(tmp_path, "another")
+
+
+def test_a_plan_multiplies_only_where_that_gives_its_cells():
+    variants = [{"label": "a", "samplers": ["random"]}, {"label": "b", "set": {"rounds": 4}}]
+    cells = make_cells(make_sweep_config({**TINY, "variants": variants}))
+    assert plan_words(cells, 0, 60.0, 1, 0).startswith("6 cells; about")
+    one = make_cells(make_sweep_config({**TINY, "samplers": ["random"], "seeds": [3]}))
+    assert plan_words(one, 0, 60.0, 1, 0).startswith("1 cell (1 sampler × 1 seed); about")
+
+
 @pytest.mark.parametrize("stranger", ["report.html", "config.toml"])
 def test_a_sweep_is_not_put_on_top_of_what_is_none(tmp_path, stranger):
     (tmp_path / "cells").mkdir()
-    compare.check_free(tmp_path)
+    compare.check_free(tmp_path, "tiny")
     (tmp_path / stranger).write_text("mine")
     with pytest.raises(InvalidInput, match="Give another folder"):
-        compare.check_free(tmp_path)
+        compare.check_free(tmp_path, "tiny")
 
 
 def test_a_rule_that_cannot_weigh_a_sampler_is_refused_before_anything_is_run(tmp_path):

@@ -225,6 +225,11 @@ def test_a_flag_that_would_change_nothing_is_refused(tmp_path, text, flags, word
         ({"grid": {"engine.num_workers": [1, 2]}}, "are the same run"),
         ({"variants": [{"label": "a"}, {"label": "a"}]}, "distinct labels"),
         ({"base": "no-such-preset"}, "no-such-preset"),
+        ({"base": "a\0b"}, "cannot be read: embedded null byte"),
+        (
+            {"grid": {key: list(range(2, 1002)) for key in ("rounds", "evaluate_every")}},
+            "cells are too many; at most 100,000",
+        ),
         ({"base": ""}, "base must be at least 1 letter long, got ''"),
         ({"set": {"seeds": [7]}}, "set.seeds: give name, samplers and seeds at the top, or by flags"),
     ],
@@ -292,6 +297,31 @@ def test_a_mistake_in_a_base_is_said_of_its_own_file(tmp_path):
     path.write_text('base = "run.toml"\n')
     with pytest.raises(InvalidInput, match=r"run\.toml: unknown key 'rouns'"):
         make_cells(read_sweep(str(path)), where=str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"[set]\nx = {'[' * 3000}{']' * 3000}\n", "cannot be read as TOML"),
+        (f"[set.{'.'.join(['a'] * 3000)}]\nb = 1\n", "tables may lie 20 deep"),
+        (f"seeds = [{'9' * 5000}]\n", "cannot be read as TOML"),
+    ],
+)
+def test_what_python_cannot_read_is_refused_in_words(tmp_path, text, words):
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        make_cells(read_sweep(str(path)))
+    with pytest.raises(InvalidInput, match="cannot be read as TOML"):
+        read_sweep(None, overrides=[f"rounds={'9' * 5000}"])
+
+
+def test_a_base_may_have_settings_of_samplers_that_only_the_sweep_names(tmp_path):
+    (tmp_path / "run.toml").write_text('[sampling.settings.aocs]\nnorms = "last-known"\n')
+    path = tmp_path / "study.toml"
+    path.write_text('base = "run.toml"\nsamplers = ["aocs"]\nseeds = [0]\n')
+    (cell,) = make_cells(read_sweep(str(path)))
+    assert cell.config.sampling.settings["aocs"] == {"norms": "last-known"}
 
 
 def test_an_empty_base_is_not_taken_for_the_folder_of_the_sweep(tmp_path):

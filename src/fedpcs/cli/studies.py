@@ -58,7 +58,7 @@ def compare(
     sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     files.check_folder(folder, "--out")
-    compare.check_free(folder)
+    compare.check_free(folder, sweep.name)
     if cells is not None:
         files.check_folder(cells, "--cells")
     wanted = sweep_config.make_cells(sweep, where=source)

@@ -21,6 +21,7 @@ from fedpcs.experiments.files import read_json, read_object, write_whole
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_config import Cell, kept_key
 
+_MOST_SECONDS = 1e10
 # What a cell's process ends with if another command is at that cell.
 IN_USE = 75
 
@@ -124,8 +125,10 @@ class CellStore:
         if len(rounds) < result["rounds"]:
             heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
-        for number, line in enumerate(rounds, 1):
-            check_shape(line, RoundShape, f"{arm.log}: line {number}", remedy)
+        for number, line in enumerate(rounds):
+            check_shape(line, RoundShape, f"{arm.log}: line {number + 1}", remedy)
+            if line["round"] != number:
+                raise CorruptFile(f"{arm.log}: line {number + 1} is of round {line['round']}. {remedy}")
         return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy), run.folder)
 
     def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:
@@ -157,6 +160,8 @@ def _read(path: Path, shape: type[BaseModel], remedy: str) -> dict[str, Any]:
 
 def _seconds(path: Path, remedy: str) -> float | None:
     found = read_json(path, remedy) if path.is_file() else None
-    if found is not None and (isinstance(found, bool) or not isinstance(found, int | float)):
-        raise CorruptFile(f"{path}: must be a number, got {found!r}. {remedy}")
-    return found
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0.0 <= found <= _MOST_SECONDS:
+        raise CorruptFile(f"{path}: must be a number in [0, {_MOST_SECONDS:g}], got {str(found)[:40]!r}. {remedy}")
+    return float(found)

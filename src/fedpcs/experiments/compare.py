@@ -66,13 +66,20 @@ def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, 
     write_json(folder / "sweep.json", written)
 
 
-def check_free(folder: Path) -> None:
-    """Refuse a folder whose files a sweep would replace: it may hold a sweep, or nothing but cells.
+def check_free(folder: Path, name: str) -> None:
+    """Refuse a folder whose files a sweep would replace: it may hold the sweep of that name, or nothing but cells.
 
     Raises:
-        InvalidInput: It holds a run, an exhibit, or anything else.
+        InvalidInput: It holds another sweep, a run, an exhibit, or anything else.
     """
-    if not folder.is_dir() or is_sweep(folder):
+    if not folder.is_dir():
+        return
+    if is_sweep(folder):
+        if (kept := _kept_name(folder / "sweep.json")) not in (name, None):
+            raise InvalidInput(
+                f"--out {folder}: the sweep {kept!r} is kept there, and its page would be lost to {name!r}. Give "
+                f"another folder; `--cells {folder}` shares its cells."
+            )
         return
     if (folder / "config.toml").is_file():
         raise InvalidInput(f"--out {folder}: a run is kept there, and its report would be lost. Give another folder.")
@@ -80,6 +87,16 @@ def check_free(folder: Path) -> None:
         raise InvalidInput(
             f"--out {folder}: holds {strange[0]!r}, and is no sweep's folder: files could be lost. Give another folder."
         )
+
+
+def _kept_name(path: Path) -> str | None:
+    """Return the name of a sweep that is kept; None if its file is damaged, and so is to be written again."""
+    try:
+        kept = read_object(path, "sweep")["sweep"]
+    except CorruptFile:
+        return None
+    name = kept.get("name") if isinstance(kept, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def is_sweep(folder: Path) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 from fedpcs.errors import InvalidInput
 
+_MOST_NAMES = 20  # no key of ours has so many
+
 
 def read_override(override: str) -> dict[str, Any]:
     """Read what `--set` is given, by dotted key; a table is as many keys as it holds.
@@ -40,6 +42,8 @@ def read_value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"a value cannot be read as TOML: {error}. It begins {text[:40]!r}.") from None
 
 
 def dotted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,6 +60,8 @@ def dotted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for path, value in _leaves(tables):
+        if len(path) > _MOST_NAMES:
+            raise InvalidInput(f"{'.'.join(path[:3])}…: tables may lie {_MOST_NAMES} deep, got {len(path)}.")
         key = ".".join(f'"{name}"' if "." in name else name for name in path)
         if key in found:
             raise InvalidInput(f"{key} is given twice, in two ways of writing it. Keep one of them.")
@@ -67,7 +73,7 @@ def _leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tu
     """Give every value that is no table, with the names on the way to it."""
     for key, value in table.items():
         here = (*path, key) if path else _names(key)
-        if not isinstance(value, Mapping):
+        if not isinstance(value, Mapping) or len(here) > _MOST_NAMES:
             yield here, value
         elif value:
             yield from _leaves(value, here)

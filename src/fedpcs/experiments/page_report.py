@@ -33,11 +33,12 @@ def write_page(page: Page, folder: Path) -> Path:
     figures, report = folder / FIGURES, folder / REPORT
     with disk_errors(folder):
         (figures if any(one.png for one in drawn) else folder).mkdir(parents=True, exist_ok=True)
-        for one in drawn:
-            if one.png:
-                write_whole(figures / f"{one.slug}.png", one.png)
-            else:  # what an earlier page left there is not this page's figure
-                (figures / f"{one.slug}.png").unlink(missing_ok=True)
+        mine = {f"{one.slug}.png": one.png for one in drawn if one.png}
+        for name, png in mine.items():
+            write_whole(figures / name, png)
+        for path in figures.glob("*.png"):  # what an earlier page left there is not this page's figure
+            if path.name not in mine:
+                path.unlink(missing_ok=True)
     write_whole(report, _rendered(page, drawn).encode())
     return report
 

@@ -148,6 +148,11 @@ def _runner(store: CellStore, data_dir: Path | None, num_jobs: int | None, only_
     return run
 
 
+def _flags_of(command: str) -> str:
+    """Return the flags that a command on a page leaves out; one cell alone has a folder of its own."""
+    return "--data-dir" if command.startswith("fedpcs run") else "--out and --data-dir"
+
+
 def _told(page: Page, behind: _Cells, seconds: float | None) -> Page:
     """Return the page with what is missing and why, and how long it took to make, if anything was run.
 
@@ -161,7 +166,7 @@ def _told(page: Page, behind: _Cells, seconds: float | None) -> Page:
     made = {**versions, "python": platform.python_version(), "machine": platform.machine(), "code": code_digest()}
     took = {} if seconds is None else {"this command took": duration(seconds)}
     commands = tuple(
-        (command, f"{does}; give --out and --data-dir as before, if any") for command, does in page.commands
+        (command, f"{does}; give {_flags_of(command)} as before, if any") for command, does in page.commands
     )
     return replace(
         page,

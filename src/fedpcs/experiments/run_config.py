@@ -225,7 +225,7 @@ def read_tables(source: str) -> dict[str, Any]:
     where, text = _text_of(source)
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of too many digits, and tables nested too deep
         raise InvalidInput(f"{where}: cannot be read as TOML: {error}.") from None
 
 
@@ -261,8 +261,8 @@ def _text_of(source: str) -> tuple[str, str]:
         raise InvalidInput(
             f"{source}: is a folder. Give a TOML file, or go on with a run by `fedpcs resume`."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{source}: cannot be read: {error}.") from None
+    except (OSError, ValueError) as error:  # no text, or a name that no file can have
+        raise InvalidInput(f"{source!r}: cannot be read: {error}.") from None
 
 
 def _set(values: dict[str, Any], override: str) -> None:

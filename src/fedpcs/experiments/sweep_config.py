@@ -23,9 +23,11 @@ Keys may stand in tables too, such as `[set.training]`: what such a table does n
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +40,7 @@ from fedpcs.experiments.run_config import RunConfig, first_problem, make_run_con
 from fedpcs.sampling import SAMPLERS
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_MOST_CELLS = 100_000
 # What a cell's numbers do not depend on.
 _NO_MATTER: Any = {
     "name": True,
@@ -228,9 +231,12 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
         ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
     """
     where = f"sweep {sweep.name}" if where is None else where
+    num_cells = _num_cells(sweep)
+    if num_cells > _MOST_CELLS:
+        raise InvalidInput(f"{where}: {num_cells:,} cells are too many; at most {_MOST_CELLS:,}. Vary less at a time.")
     if base is None:
         base = read_tables(sweep.base)
-        make_run_config(base, sweep.base)  # what is wrong in its own file is told of that file
+        _check_base(base, sweep.base)
     cells = list(_cells(sweep, base, where))
     seen: dict[str, Cell] = {}
     for cell in cells:
@@ -241,6 +247,22 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
             )
         seen[cell.key] = cell
     return cells
+
+
+def _check_base(tables: dict[str, Any], where: str) -> None:
+    """Refuse a base that is no run by itself, in the name of its own file.
+
+    It may have settings of samplers that only the sweep names: they are checked with the cells.
+    """
+    sampling = tables.get("sampling")
+    if isinstance(sampling, dict):
+        tables = {**tables, "sampling": {key: value for key, value in sampling.items() if key != "settings"}}
+    make_run_config(tables, where)
+
+
+def _num_cells(sweep: SweepConfig) -> int:
+    rows = sum(len(one.samplers or sweep.samplers) for one in sweep.variants) or len(sweep.samplers)
+    return rows * len(sweep.seeds) * math.prod(len(values) for values in sweep.grid.values())
 
 
 def _cells(sweep: SweepConfig, tables: dict[str, Any], where: str) -> Iterator[Cell]:
@@ -266,7 +288,7 @@ def _all_samplers(sweep: SweepConfig) -> set[str]:
 def _config(
     name: str, tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, seed: int, *, where: str
 ) -> RunConfig:
-    values = json.loads(json.dumps(tables))
+    values = copy.deepcopy(tables)
     for key, value in changes.items():
         try:
             set_key(values, key, value)

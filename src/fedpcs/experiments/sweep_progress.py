@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -32,8 +33,15 @@ def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: i
     cores = f"{num_jobs} core{'s' if num_jobs > 1 else ''}"
     first = f", after {num_games} game{'s' if num_games > 1 else ''} to be solved" if num_games else ""
     left = f"; about {duration(seconds)} on {cores}{first}" if num_done < len(cells) else ""
-    kinds = f"{samplers} samplers × {places} settings × {seeds} seeds" if places > 1 else f"{samplers} × {seeds} seeds"
-    return f"{len(cells)} cells ({kinds}){kept}{left}"
+    factors = {"sampler": samplers, **({"setting": places} if places > 1 else {}), "seed": seeds}
+    words = " × ".join(_counted(number, name) for name, number in factors.items())
+    is_product = math.prod(factors.values()) == len(cells)  # variants may have samplers of their own
+    kinds = f" ({words})" if is_product else ""
+    return f"{_counted(len(cells), 'cell')}{kinds}{kept}{left}"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 class SweepDisplay(ProgressBar):

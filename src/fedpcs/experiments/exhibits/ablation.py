@@ -54,16 +54,18 @@ _WORDS = {
     "drawn by budget": "the draw in proportion to budgets, weighed as before (Hájek)",
     "weighed by precision": "weights that know each client's noise",
 }
+_TOGETHER = "draw and weights"
 # Gains that the steps do not show: a label, and which cells they are the difference of.
 _ALONE = {
     "the draw alone": ("weighed by precision", CONTROL),
-    "draw and weights": ("weighed by precision", "and levelled"),
+    _TOGETHER: ("weighed by precision", "and levelled"),
 }
 _ALONE_WORDS = {
     "the draw alone": "the draw in proportion to budgets, everyone weighed by precision",
-    "draw and weights": "draw and weights together, over FedPCS's clients drawn at random and weighed evenly",
+    _TOGETHER: "draw and weights together, over FedPCS's clients drawn at random and weighed evenly",
 }
-_BELOW = "the draw where all are weighed by precision; draw and weights over random draws, FedPCS's clients in both."
+_NOT_WIDENED = "Intervals are of 95 % each, here and in what was found above; they are not widened for their number."
+_LAST = "the draw where all are weighed by precision; draw and weights over random draws, FedPCS's clients in both."
 
 
 def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
@@ -105,16 +107,12 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         found = {one.variant: one.series[0] for one in groups if one.point["data.partition"] == split}
         if found:
             parts.append(_Part(dataset, split, found))
-    largest = [
-        f"{bar.label!r}, {100 * bar.mean:+.1f} points ({part.split})"
-        for part in parts
-        if (bar := part.largest) is not None
-    ]
+    told = [part.headline for part in parts if part.largest is not None]
     return replace(
         comparison_page("ablation", done, command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}"),
         name=f"ablation-{dataset}",
         title=f"Where FedPCS's gain comes from, on {dataset}",
-        headline=f"The largest step is {'; '.join(largest)}." if largest else "Too few steps are done yet.",
+        headline=f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet.",
         shrunk=shrunk(setting_of(dataset, profile), [CALIBRATED], ["random", "fedpcs"]),
         findings=tuple(finding for part in parts for finding in part.findings),
         claims_heading="What each step should gain, and what it did",
@@ -153,6 +151,13 @@ class _Part:
         return max(self.bars, key=lambda bar: bar.mean, default=None)
 
     @property
+    def headline(self) -> str:
+        """The largest step, and what it comes to together with those it may only repair."""
+        largest = "" if self.largest is None else f"{self.largest.label!r}, {100 * self.largest.mean:+.1f}"
+        whole = [f", draw and weights together {bar_words(bar)}" for bar in self.alone if bar.label == _TOGETHER]
+        return f"{largest}{''.join(whole)} ({self.split})"
+
+    @property
     def rules(self) -> dict[str, Series]:
         """FedPCS by aggregation rule."""
         return {rule: self.found[label] for rule, label in RULES.items() if label in self.found}
@@ -189,6 +194,7 @@ class _Part:
             ("step", "accuracy", "gain over the step before, points"),
             tuple((label, spread_words(*summary(self.found[label])), gained.get(label, "–")) for label in labels),
             _WORDS if self.split == SPLITS[0] else {},
+            note=_NOT_WIDENED,
         )
         return [
             steps,
@@ -200,10 +206,11 @@ class _Part:
         """Draw what every step gains, and below it draw and weights without what they undo of one another."""
         bars = self.bars
         most = max(bars, key=lambda bar: bar.mean)
-        before = bars[max(bars.index(most) - 1, 0)]
-        undone = f", after {before.label!r} lost {-100 * before.mean:.1f}" if before.high < 0.0 else ""
+        labels = [label for label, _, _ in STEPS]
+        lost = [bar for bar in bars if bar.label == labels[labels.index(most.label) - 1] and bar.high < 0.0]
+        undone = f", after {lost[0].label!r} lost {-100 * lost[0].mean:.1f}" if lost else ""
         title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
-        note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Below: {_BELOW}"
+        note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Last: {_LAST}"
         return bars_figure([*bars, *self.alone], f"{title}{undone}", note)
 
 
@@ -241,11 +248,13 @@ def _best_rule(dataset: str, split: str, rules: Mapping[str, Series]) -> list[Fi
     if not rules or printed is None:
         return []
     best = max(rules, key=lambda rule: summary(rules[rule])[0])
+    verdict = verdicts.on_level(rules[best].accuracy, printed.mean / 100.0)
     return [
         Finding(
             f"{split}: FedPCS comes to {printed.mean} %.",
-            f"Of {len(rules)} rules of aggregation {best} comes highest: {spread_words(*summary(rules[best]))}.",
-            verdicts.on_level(rules[best].accuracy, printed.mean / 100.0),
+            f"Of {len(rules)} rules of aggregation that were run {best} comes highest: "
+            f"{spread_words(*summary(rules[best]))}.",
+            verdict if len(rules) == len(RULES) or verdict == "agrees" else "cannot say",
         )
     ]
 
