@@ -43,6 +43,7 @@ def test_a_run_killed_at_random_instants_resumes_to_the_same_bits(commands, whol
         assert left_behind(tmp_path / str(number)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", ["in-process"], indirect=True)  # writes are the server's own, whatever the engine
 def test_a_run_killed_before_a_write_resumes_to_the_same_bits(commands, whole, tmp_path):
     """Right before it would have become lasting: configuration, manifest, a log line, a checkpoint, a result."""
