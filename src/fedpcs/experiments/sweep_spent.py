@@ -64,8 +64,7 @@ def _spent(path: Path, one: Done) -> FloatArray:
         name = one.manifest["config"]["name"]
         totals = ledger.totals(f"{name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
     epsilon = np.zeros(config.data.num_clients)
-    strangers = [client for client in totals if client not in map(str, range(epsilon.size))]
-    if strangers:
+    if strangers := sorted(set(totals) - set(map(str, range(epsilon.size)))):
         raise CorruptFile(f"{path}: client {strangers[0]!r} spent something by it; clients are 0…{epsilon.size - 1}.")
     for client, nanos in totals.items():
         epsilon[int(client)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)

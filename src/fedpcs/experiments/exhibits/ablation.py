@@ -15,7 +15,15 @@ from matplotlib.figure import Figure
 
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
-from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Run, Setting, changes_of, setting_of, shrunk
+from fedpcs.experiments.exhibits.accuracy_cells import (
+    CALIBRATED,
+    Run,
+    Setting,
+    changes_of,
+    setting_of,
+    shrunk,
+    split_by_split,
+)
 from fedpcs.experiments.exhibits.calibrated_table import with_calibration
 from fedpcs.experiments.exhibits.clip_bounds import tune_and_calibrate
 from fedpcs.experiments.exhibits.paper_numbers import SPLITS, printed_accuracy
@@ -87,9 +95,7 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
             for label, sampler, changes in (*STEPS, control, *rules)
         ],
     }
-    cells = make_cells(make_sweep_config(values))
-    # Split by split, as the table: whoever stops it has one whole ablation.
-    return sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition))
+    return split_by_split(make_cells(make_sweep_config(values)))
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:

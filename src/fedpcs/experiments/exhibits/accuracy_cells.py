@@ -140,7 +140,7 @@ def splits_of(setting: Setting, variant: str) -> list[str]:
 def table_cells(
     setting: Setting, bounds: Mapping[tuple[str, str], float], rules: Mapping[str, str] | None = None
 ) -> list[Cell]:
-    """Return the cells of the table, split by split: whoever stops it has one whole table rather than two halves.
+    """Return the cells of the table, split by split.
 
     Args:
         setting: What is run.
@@ -166,4 +166,9 @@ def table_cells(
             }
         )
         cells += make_cells(sweep)
+    return split_by_split(cells)
+
+
+def split_by_split(cells: Sequence[Cell]) -> list[Cell]:
+    """Return cells in the order in which they are run: whoever stops has one whole table rather than two halves."""
     return sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition))
