@@ -48,10 +48,10 @@ class Residual(nn.Module):
 
 def images(channels=3):
     return nn.Sequential(
-        nn.Conv2d(channels, 8, 5, padding=2),
+        nn.Conv2d(channels, 24, 5, padding=2),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(8, 6, 5, padding=2),  # read channel by channel
+        nn.Conv2d(24, 6, 5, padding=2),  # read channel by channel where there is no AVX-512
         nn.GroupNorm(2, 6),
         nn.Conv2d(6, 4, 3),
         nn.Flatten(),
@@ -79,8 +79,10 @@ def test_forward_is_the_models_own(make):
         assert torch.equal(chain.forward(chain.prepared(model, "cpu"), inputs), model(inputs))
 
 
+@pytest.mark.parametrize("has_avx512", [False, True])
 @pytest.mark.parametrize("make", [images, lambda: nn.Sequential(images(), nn.Softmax(1))], ids=["chain", "nested"])
-def test_forward_of_images_is_the_models_own_to_rounding(make):
+def test_forward_of_images_is_the_models_own_to_rounding(make, has_avx512, monkeypatch):
+    monkeypatch.setattr(chain, "_HAS_AVX512", has_avx512)
     model = make()
     inputs = torch.randn(5, 3, 8, 8)
     with torch.no_grad():

@@ -2,8 +2,9 @@
 
 Two things are worth a sixth of the time of a small convolutional network, and neither changes what is computed:
 
-- *Layout.* Small convolutions, first ones and pools read images pixel by pixel (channels last); 5×5 convolutions over
-  many channels are a third faster channel by channel.
+- *Layout.* Convolutions and pools read images pixel by pixel (channels last). On processors without AVX-512, 5×5
+  convolutions over many channels read them channel by channel, which saves 5 to 10 % of a training there. With AVX-512
+  the same layout costs 9 to 24 %.
 - *Dense steps.* A dense layer's gradient is one matrix product, as large as the layer. It goes straight into the
   weights, and is never stored.
 
@@ -22,8 +23,9 @@ from torch.nn import functional
 
 # Below this many weights a dense layer's gradient fits the cache, and storing it costs nothing.
 _LARGE_LAYER = 2**16
-_FEW_CHANNELS = 4
+_FEW_CHANNELS = 16
 _LARGE_KERNEL = 5
+_HAS_AVX512 = "AVX512" in torch.backends.cpu.get_cpu_capability()
 
 
 def prepared(model: nn.Module, device: str) -> nn.Module:
@@ -85,9 +87,10 @@ def _through(model: nn.Module, inputs: Tensor, fused: tuple[nn.Linear, ...], rat
 
 
 def _wants(layer: nn.Module) -> torch.memory_format:
-    if isinstance(layer, nn.Conv2d) and layer.in_channels > _FEW_CHANNELS and layer.kernel_size[0] >= _LARGE_KERNEL:
-        return torch.contiguous_format
-    return torch.channels_last
+    if _HAS_AVX512 or not isinstance(layer, nn.Conv2d):
+        return torch.channels_last
+    is_large = layer.in_channels > _FEW_CHANNELS and layer.kernel_size[0] >= _LARGE_KERNEL
+    return torch.contiguous_format if is_large else torch.channels_last
 
 
 def _is_chain(model: nn.Module) -> bool:
