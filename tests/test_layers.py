@@ -15,6 +15,7 @@ LAYERS = {
     "_inclusion": 0,
     "_processes": 0,
     "_threads": 0,
+    "_format": 0,
     "game": 1,
     "sampling": 1,
     "theory": 1,

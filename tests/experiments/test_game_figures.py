@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from scipy.optimize import minimize
 
+from fedpcs import _format
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments import cap_figure, comparison_figures, figure_style, game_figures
 from fedpcs.experiments.merged_types import merge_types
@@ -171,9 +172,9 @@ def test_response_bars_end_at_each_modes_exploitability(found: Equilibrium) -> N
     assert axes.get_xscale() == "log"
     for bar, mode in zip(axes.patches, ("exact", "costate", "paper"), strict=True):
         gain = solve(found.game, found.reward.path, response=mode, throw=False).certificate.relative
-        if gain > figure_style.ROUNDING:
+        if gain > _format.ROUNDING:
             assert bar.get_x() + bar.get_width() == pytest.approx(gain)
-        assert figure_style.gain(gain) in [text.get_text() for text in axes.texts]
+        assert _format.gain(gain) in [text.get_text() for text in axes.texts]
 
 
 def test_welfare_bars_are_the_results_and_prices_are_their_ratios(found: Equilibrium) -> None:

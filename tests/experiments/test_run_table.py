@@ -4,13 +4,11 @@ import io
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
 from fedpcs.experiments import run_table
 from fedpcs.experiments.run_store import RunStore
-from fedpcs.experiments.run_table import mean_and_spread, new_folder, print_run
+from fedpcs.experiments.run_table import new_folder, print_run
 
 
 def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004):
@@ -49,19 +47,19 @@ def test_every_number_is_on_the_table_whatever_the_width(store, columns, monkeyp
     monkeypatch.setenv("COLUMNS", columns)
     print_run(store, as_json=False)
     said = capsys.readouterr().out
-    unspaced = said.replace(" / ", "/")
+    spaced = said.replace("\N{NO-BREAK SPACE}", " ")
     for words in (
         "fedpcs",
         "power-of-choice",
-        "85.0 ± 7.1\N{NO-BREAK SPACE}%",
-        "50.0\N{NO-BREAK SPACE}%",
-        "0.05/0.23/0.40",
-        "0.50/2.25/4.00",
-        "0.11/0.20/0.30",
-        "1.00/2.00/3.01",
+        "85.0 ± 7.1 %",
+        "50.0 %",
+        "0.0500 / 0.225 / 0.400",
+        "0.500 / 2.25 / 4.00",
+        "0.101 / 0.200 / 0.300",
+        "1.00 / 2.00 / 3.01",
         "not played",
     ):
-        assert words in unspaced
+        assert words in spaced
     assert str(store.folder) in said.replace("\n", "")
     assert "…" not in said
 
@@ -74,18 +72,6 @@ def test_json_is_the_result_and_where_it_is(store, capsys):
 def test_a_run_without_a_result_can_be_printed(tmp_path, capsys):
     print_run(RunStore(tmp_path), as_json=True)
     assert json.loads(capsys.readouterr().out)["arms"] == []
-
-
-@given(st.floats(0.0, 1e6))
-def test_what_was_spent_is_never_understated(value):
-    shown = float(run_table.rounded_up(value))
-    assert shown >= value * (1.0 - 1e-9) - 1e-10
-    assert shown <= value + 0.01 + 1e-9 * value
-
-
-def test_accuracies_have_the_sample_standard_deviation():
-    assert mean_and_spread([0.5, 0.6, 0.7]) == "60.0 ± 10.0\N{NO-BREAK SPACE}%"
-    assert mean_and_spread([0.123]) == "12.3\N{NO-BREAK SPACE}%"
 
 
 def test_a_new_folder_is_never_one_that_is_there(tmp_path, monkeypatch):

@@ -6,14 +6,12 @@ canaries strays from its true curve by chance, so the band is where a claim just
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-from fedpcs import _random
+from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.audit_run import Audit
@@ -36,7 +34,7 @@ def roc_figure(audit: Audit) -> Figure:
     for axes, low, words in ((plain, 0.0, "All false-alarm rates"), (fine, least, "Few false alarms, where it hurts")):
         axes.set_xlim(low, 1.0)
         axes.set_ylim(0.0, 1.03)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: style.percent(rate) if rate else "0"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _format.percent(rate) if rate else "0"))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=f"{_NBSP}%"))
         axes.set_xlabel("held-out canaries taken for held-in", color=style.INK)
         style.caption(axes, words)
@@ -63,7 +61,7 @@ def claim_band(claim: Claim, num_canaries: int) -> tuple[FloatArray, FloatArray,
 
 def _title(audit: Audit) -> str:
     result = audit.result
-    shown, claimed = (_epsilon(value) for value in (result.bounds.gaussian, result.claim.epsilon))
+    shown, claimed = _format.rounded_down(result.bounds.gaussian), _format.rounded_up(result.claim.epsilon)
     if result.is_attack_contradicting:
         return f"The attack shows ε{_NBSP}≥{_NBSP}{shown}; mode {audit.scenario.mode} claims {claimed}: contradicted"
     if result.is_contradicted:
@@ -83,14 +81,10 @@ def _note(audit: Audit) -> str:
     source = "" if audit.is_guarantee else " Simulation noise: no guarantee."
     return (
         f"{result.num_canaries:,} canaries held in and as many held out, {rounds}, noise {plan.noise}, "
-        f"δ{_NBSP}={_NBSP}{result.claim.delta:g}. The bound assumes a Gaussian trade-off and holds with confidence "
-        f"{confidence}; assuming nothing it is {_epsilon(result.bounds.clopper_pearson)}.{few}{source}"
+        f"δ{_NBSP}={_NBSP}{_format.amount(result.claim.delta)}. The bound assumes a Gaussian trade-off and holds "
+        f"with confidence {confidence}; assuming nothing it is "
+        f"{_format.rounded_down(result.bounds.clopper_pearson)}.{few}{source}"
     )
-
-
-def _epsilon(value: float) -> str:
-    """Write an ε with two decimals, rounded down: a lower bound is never shown larger than it is."""
-    return f"{math.floor(100.0 * value) / 100.0:,.2f}"
 
 
 def _draw_curves(axes: Axes, audit: Audit, rates: FloatArray) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import decimal
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from fedpcs import _format
 from fedpcs.experiments.audit_run import Audit
 from fedpcs.privacy.audit import FALSE_POSITIVE_RATES, AuditResult
 from fedpcs.privacy.noise_law import FALSE_ALARM
@@ -73,7 +73,7 @@ def reasons(result: AuditResult) -> tuple[str, ...]:
         bounds = result.verdict_bounds
         assumed = "" if bounds.clopper_pearson >= bounds.gaussian else " for a Gaussian trade-off"
         shown = max(bounds.clopper_pearson, bounds.gaussian)
-        found.append(f"the attack shows ε ≥ {_down(shown)}{assumed}, beyond chance")
+        found.append(f"the attack shows ε ≥ {_format.rounded_down(shown)}{assumed}, beyond chance")
     found += [f"{check.name}: {check.words}" for check in result.checks if not check.is_passed]
     return tuple(found)
 
@@ -88,7 +88,8 @@ def _claim_words(audit: Audit) -> str:
     claim, level, num_rounds = audit.result.claim, audit.scenario.level, audit.plan.num_rounds
     over = "" if num_rounds == 1 else f" over {num_rounds} rounds"
     proven = "" if level.is_proven else "; the paper's calibration, not proven for more than one local step"
-    return f"ε = {_up(claim.epsilon)} at δ = {claim.delta:g} ({claim.rho}{over}) for {level.relation}{proven}"
+    spent = f"ε = {_format.rounded_up(claim.epsilon)} at δ = {_format.amount(claim.delta)}"
+    return f"{spent} ({claim.rho}{over}) for {level.relation}{proven}"
 
 
 def _noise_words(audit: Audit) -> str:
@@ -100,10 +101,10 @@ def _bound_words(result: AuditResult) -> str:
     bounds, claimed = result.bounds, result.claim.epsilon
     share = f": {bounds.gaussian / claimed:.0%} of the claim" if claimed > 0.0 else ""
     words = (
-        f"ε ≥ {_down(bounds.clopper_pearson)} assuming nothing\n"
-        f"ε ≥ {_down(bounds.gaussian)} assuming a Gaussian trade-off{share}\n"
+        f"ε ≥ {_format.rounded_down(bounds.clopper_pearson)} assuming nothing\n"
+        f"ε ≥ {_format.rounded_down(bounds.gaussian)} assuming a Gaussian trade-off{share}\n"
         f"{result.num_canaries:,} canaries held in and {result.num_canaries:,} held out can show "
-        f"{_down(bounds.ceiling)} at most"
+        f"{_format.rounded_down(bounds.ceiling)} at most"
     )
     if max(bounds.clopper_pearson, bounds.gaussian) > claimed and not result.is_attack_contradicting:
         words += (
@@ -121,17 +122,3 @@ def _attack_words(result: AuditResult) -> str:
         for rate, seen, most in zip(FALSE_POSITIVE_RATES, result.true_positive_rates, rates, strict=True)
     ]
     return "\n".join(lines)
-
-
-def _down(epsilon: float) -> str:
-    """Write a lower bound so that reading it back never exceeds it."""
-    return _written(epsilon, decimal.ROUND_DOWN)
-
-
-def _up(epsilon: float) -> str:
-    """Write a claimed ε so that reading it back is never below it."""
-    return _written(epsilon, decimal.ROUND_UP)
-
-
-def _written(epsilon: float, rounding: str) -> str:
-    return f"{decimal.Context(prec=4, rounding=rounding).create_decimal_from_float(epsilon):f}"

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from fedpcs import _random
+from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.merged_types import merge_note, merge_types
@@ -141,7 +141,7 @@ def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     axes.set_ylabel("clients drawn, $K_t$", color=style.INK)
-    first, last = style.amount(plan.budget_cap[0]), style.amount(plan.budget_cap[-1])
+    first, last = _format.amount(plan.budget_cap[0]), _format.amount(plan.budget_cap[-1])
     when = (
         f"{first} in round 0 and {last} in round {rounds - 1}"
         if np.ptp(plan.budget_cap) > 0.0

@@ -14,13 +14,14 @@ from typing import Any
 
 from rich.table import Table
 
+from fedpcs import _format
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.files import disk_errors, read_object, write_json
 from fedpcs.experiments.page_export import can_write_parquet, export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_config import read_tables
-from fedpcs.experiments.run_table import mean_and_spread, print_whole
+from fedpcs.experiments.run_table import print_whole
 from fedpcs.experiments.sweep import run_cells
 from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_page import comparison_page
@@ -180,7 +181,7 @@ def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:
     for name in (*columns.values(), "accuracy", "seeds"):
         table.add_column(name, no_wrap=True)
     for place, accuracy in groups.items():
-        table.add_row(*place, mean_and_spread(accuracy), str(len(accuracy)))
+        table.add_row(*place, _format.mean_and_spread(accuracy), str(len(accuracy)))
     print_whole(table)
     print(written.report)
 

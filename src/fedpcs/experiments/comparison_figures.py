@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.merged_types import merge_note, merge_types
@@ -37,8 +38,8 @@ def response_figure(found: Equilibrium) -> Figure:
     game, _ = merge_types(found, _MOST_RESPONSE_TYPES)
     gains = {mode: _relative_gain(game, found.reward.path, mode) for mode in RESPONSE_MODES}
     title = (
-        f"A client that leaves the printed formula gains {style.gain(gains['paper'])}; "
-        f"one that leaves the exact best response, {style.gain(gains['exact'])}"
+        f"A client that leaves the printed formula gains {_format.gain(gains['paper'])}; "
+        f"one that leaves the exact best response, {_format.gain(gains['exact'])}"
     )
     figure, (axes,) = style.new_figure(title, note=merge_note(found, game), height_inches=4.0)
     _draw_gains(axes, gains)
@@ -51,17 +52,17 @@ def _relative_gain(game: Game, path: FloatArray, mode: ResponseMode) -> float:
 
 def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
     values = np.array(list(gains.values()))
-    floor = 10.0 ** np.floor(np.log10(values[values > style.ROUNDING].min(initial=1e-4)) - 0.5)
-    values = np.where(values > style.ROUNDING, values, floor)
+    floor = 10.0 ** np.floor(np.log10(values[values > _format.ROUNDING].min(initial=1e-4)) - 0.5)
+    values = np.where(values > _format.ROUNDING, values, floor)
     colours = (style.BLUE, style.GREEN, style.VERMILION)
     bars = axes.barh(range(values.size), values - floor, left=floor, height=0.6, color=colours)
-    axes.bar_label(bars, [style.gain(gain) for gain in gains.values()], padding=6, fontsize=10, color=style.INK)
+    axes.bar_label(bars, [_format.gain(gain) for gain in gains.values()], padding=6, fontsize=10, color=style.INK)
     axes.set_xscale("log")
     axes.set_xlim(floor, 12.0 * max(1.0, values.max()))
     axes.set_yticks(range(values.size), [_MODE_WORDS[mode] for mode in gains])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.percent(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _format.percent(value)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.axvline(1e-3, color=style.GREY, linewidth=1.0, linestyle=style.DASHES, zorder=0)
     axes.set_xlabel("exploitability: mean gain by deviating ÷ mean best utility (log scale)", color=style.INK)
@@ -86,7 +87,7 @@ def welfare_figure(found: Equilibrium) -> Figure:
 def _welfare_title(worth: welfare.Welfare, price: welfare.PriceOfAnarchy) -> str:
     if price.equilibrium is None:
         return (
-            f"Welfare at the solution is {style.amount(worth.equilibrium)}, not positive, "
+            f"Welfare at the solution is {_format.amount(worth.equilibrium)}, not positive, "
             "so a price of anarchy means nothing here"
         )
     share = worth.equilibrium / worth.optimum_bounded
@@ -105,7 +106,7 @@ def _draw_worth(axes: Axes, worth: welfare.Welfare) -> None:
     }
     values = [value for value, _ in bars.values()]
     drawn = axes.barh(range(4), values, height=0.6, color=[colour for _, colour in bars.values()])
-    axes.bar_label(drawn, [style.amount(value) for value in values], padding=5, fontsize=9.5, color=style.INK)
+    axes.bar_label(drawn, [_format.amount(value) for value in values], padding=5, fontsize=9.5, color=style.INK)
     axes.axvline(0.0, color=style.INK, linewidth=0.8)
     low, high = min(0.0, *values), max(0.0, *values)
     room = max(high - low, 1e-9)
@@ -154,11 +155,11 @@ def _draw_price(axes: Axes, price: welfare.PriceOfAnarchy) -> None:
 
 
 def _ratio(value: float) -> str:
-    return f"{value:.3f}" if value < 10.0 else style.amount(value)
+    return f"{value:.3f}" if value < 10.0 else _format.amount(value)
 
 
 def _bound_note(price: welfare.PriceOfAnarchy) -> str:
-    random, private = style.amount(price.paper_random_bound), style.amount(price.paper_private_bound)
+    random, private = _format.amount(price.paper_random_bound), _format.amount(price.paper_private_bound)
     holds = {True: "premise holds", False: "premise fails here, so it bounds nothing"}
     return (
         f"The paper's bounds, not drawn: Proposition 4, at least {random} for all at the lowest budget "

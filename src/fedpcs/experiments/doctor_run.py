@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fedpcs import _format
 from fedpcs._threads import num_cores
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.arm_plan import client_plan, dealt_out, load_for, sampler_of
@@ -135,9 +136,9 @@ def _time(config: RunConfig, dataset: Dataset) -> Check:
     pace = measure(config, dataset)
     seconds = len(config.seeds) * sum(seconds_of(config, name, pace) for name in config.sampling.samplers)
     side_by_side = min(config.engine.num_workers, num_cores()) if config.engine.kind == "workers" else 1
-    minutes = seconds / 60.0 / side_by_side
     words = (
-        f"about {minutes:.1f} min: a client trains for {pace.train_seconds:.2g} s on one core; "
+        f"about {_format.duration(seconds / side_by_side)}: a client trains for "
+        f"{_format.duration(pace.train_seconds)} on one core; "
         f"{len(config.sampling.samplers)} samplers × {len(config.seeds)} seeds × {config.rounds} rounds"
     )
     return Check("time", "fine", words)
@@ -187,8 +188,8 @@ def _epsilon(sampler: str, config: RunConfig, schedule: Schedule) -> Check:
     typical = to_epsilon(float(np.median(usual)), delta, method)
     most = to_epsilon(float(always.max()), delta, method)
     words = (
-        f"ε of the median client, drawn as often as others, {typical:.3g}; of whoever is always drawn, at most "
-        f"{most:.3g} (δ = {delta:g})"
+        f"ε of the median client, drawn as often as others, {_format.rounded_up(typical)}; of whoever is always "
+        f"drawn, at most {_format.rounded_up(most)} (δ = {_format.amount(delta)})"
     )
     if config.privacy.limit_epsilon is not None:
         words += f"; nobody goes beyond privacy.limit_epsilon = {config.privacy.limit_epsilon:g}"

@@ -25,8 +25,6 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 DARK_ORANGE = "#946200"
 INK, GREY, PALE = "#222222", "#6E6E6E", "#C9C9C9"
 DASHES = (0, (4, 3))
-# Relative gains below this are what rounding leaves.
-ROUNDING = 1e-12
 
 _DOTS_PER_INCH = 150
 _WIDTH_INCHES = 8.0
@@ -34,7 +32,6 @@ _LABEL_INCHES = 0.19
 # Where labels of lines begin, as a share of the panel's width: their ties must be seen.
 _BESIDE = 1.04
 _FEW_ROUNDS = 12
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -196,52 +193,6 @@ def spread_out(heights: FloatArray, gap: float, low: float, high: float) -> Floa
     each = range(heights.size)
     rising = [max(min(wanted[i : j + 1].mean() for j in each[k:]) for i in each[: k + 1]) for k in each]
     return np.asarray(np.minimum(np.maximum(rising, low), high - gap * (heights.size - 1)) + steps)
-
-
-def amount(value: float) -> str:
-    """Return a number as a person would write it: three digits that matter, thousands with commas.
-
-    Example:
-        >>> amount(5631.4), amount(6.3761), amount(0.0), amount(1_037_197_875)
-        ('5,631', '6.38', '0', '1,037.2 million')
-    """
-    if abs(value) >= 10_000_000.0:
-        return f"{value / 1e6:,.1f} million".replace("-", "−")
-    if abs(value) >= 100.0:
-        return f"{value:,.0f}".replace("-", "−")
-    return _plain(value, 3)
-
-
-def percent(share: float) -> str:
-    r"""Return a share in per cent, two digits that matter, never parted from its sign.
-
-    Example:
-        >>> percent(0.473), percent(0.0000031), percent(3e-9), percent(1.5)
-        ('47\xa0%', '0.00031\xa0%', '3·10⁻⁷\xa0%', '150\xa0%')
-    """
-    value = 100.0 * share
-    number = f"{value:,.0f}" if value >= 99.5 else _plain(value, 2)
-    return f"{number}\N{NO-BREAK SPACE}%"
-
-
-def gain(share: float) -> str:
-    r"""Return what deviating gains, in per cent; what rounding alone explains is nothing.
-
-    Example:
-        >>> gain(3e-16), gain(0.5)
-        ('nothing', '50\xa0%')
-    """
-    return percent(share) if share > ROUNDING else "nothing"
-
-
-def _plain(value: float, digits: int) -> str:
-    """Return a number without an e: Python writes one only for exponents below −4."""
-    mantissa, _, exponent = f"{value:.{digits}g}".partition("e")
-    mantissa = mantissa.replace("-", "−")
-    if not exponent:
-        return mantissa
-    power = f"10{str(int(exponent)).translate(_SUPERSCRIPT)}"
-    return power if mantissa == "1" else f"{mantissa}·{power}"
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cap_figure import caps_figure
@@ -91,14 +92,14 @@ def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
 
 def _sweep_title(found: Equilibrium) -> str:
     sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
-    gain = style.gain(found.certificate.relative)
+    gain = _format.gain(found.certificate.relative)
     if found.settled_by == "search":
         return f"The mean budget does not come to rest; in the profile kept, deviating gains {gain} on average"
     if found.status == "converged":
         return f"The mean budget settles in {sweeps}; a client that deviates gains {gain} on average"
     if found.status == "not-an-equilibrium":
         return f"Not an equilibrium: the mean budget stands still after {sweeps}, but deviating gains {gain}"
-    moves = style.amount(found.residual)
+    moves = _format.amount(found.residual)
     return f"Not converged: after {sweeps} the mean budget still moves by {moves}, and deviating gains {gain}"
 
 
@@ -106,10 +107,10 @@ def budget_figure(found: Equilibrium) -> Figure:
     """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
     rounds, mean = found.profile.mean_budget.size, found.profile.mean_budget
     spread = _spread(found.profile.budget[[0, -1]], found.game.population)
-    first, last = style.amount(mean[0]), style.amount(mean[-1])
+    first, last = _format.amount(mean[0]), _format.amount(mean[-1])
     title = f"The mean budget goes from {first} to {last}" if first != last else f"The mean budget stays at {first}"
     if found.game.num_clients > 1:
-        title += f", the spread between clients from {style.amount(spread[0])} to {style.amount(spread[1])}"
+        title += f", the spread between clients from {_format.amount(spread[0])} to {_format.amount(spread[1])}"
     figure, (axes,) = style.new_figure(title)
     if found.game.population.num_types <= _MOST_LINES:
         labels = []
@@ -147,7 +148,7 @@ def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
     bar.set_label("privacy aversion ψ", color=style.INK)
     bar.outline.set_visible(False)
     close = np.abs(budget[-1] / found.profile.mean_budget[-1] - 1.0) <= 0.01
-    near = style.percent(float(crowd.weight[close].sum()))
+    near = _format.percent(float(crowd.weight[close].sum()))
     what = "client" if crowd.is_individual else "type of client"
     style.caption(
         axes, f"One line per {what}; {near} of clients end within 1 % of the mean. Spread: standard deviation"
@@ -224,10 +225,12 @@ def payments(found: Equilibrium) -> FloatArray:
 
 def _reward_title(found: Equilibrium) -> str:
     path = found.reward.path
-    total = f"the run costs the server {style.amount(float(found.cost.sum()))}"
+    total = f"the run costs the server {_format.amount(float(found.cost.sum()))}"
     if path.max() == 0.0:
         return f"No reward is paid; {total}"
     if np.ptp(path) <= 1e-9 * path.max():
-        return f"A constant reward of {style.amount(path[0])}; {total}"
+        return f"A constant reward of {_format.amount(path[0])}; {total}"
     peak = int(path.argmax())
-    return f"Rewards peak at {style.amount(path[peak])} in round {peak} and end at {style.amount(path[-1])}; {total}"
+    return (
+        f"Rewards peak at {_format.amount(path[peak])} in round {peak} and end at {_format.amount(path[-1])}; {total}"
+    )

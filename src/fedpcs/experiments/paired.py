@@ -8,6 +8,8 @@ a population, no interval over seeds speaks of.
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,10 @@ from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 
 _DOUBT = 0.05
+SPENT_MEANING = (
+    "least / median / greatest client ever charged; over seeds the least, the mean of the medians and the greatest; "
+    "rounded up"
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,18 @@ def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
     """
     sample = _validate.vector("values", values, remedy="Give one number per seed.")
     return float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else None
+
+
+def spent_over_seeds(spreads: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
+    """Return what clients spent, ρ or ε: the least over all seeds, the mean of the seeds' medians, the greatest.
+
+    Example:
+        >>> seeds = {"minimum": 0.1, "median": 0.2, "maximum": 0.3}, {"minimum": 0.2, "median": 0.4, "maximum": 0.5}
+        >>> [round(value, 6) for value in spent_over_seeds(seeds)]
+        [0.1, 0.3, 0.5]
+    """
+    least, greatest = min(one["minimum"] for one in spreads), max(one["maximum"] for one in spreads)
+    return least, statistics.fmean(one["median"] for one in spreads), greatest
 
 
 def joint_confidence(num_intervals: int) -> float:

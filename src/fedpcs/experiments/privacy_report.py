@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import decimal
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from fedpcs import _format
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.conversion import METHODS, to_epsilon, to_rho
 
@@ -33,14 +33,13 @@ def print_conversion(found: dict[str, Any], console: Console) -> None:
     is_forward = isinstance(found["epsilon"], dict)
     given, asked = ("rho", "epsilon") if is_forward else ("epsilon", "rho")
     symbols = {"rho": "ρ", "epsilon": "ε"}
-    title = f"{symbols[given]} = {found[given]:.7g} at δ = {found['delta']:.3g}"
+    title = f"{symbols[given]} = {found[given]:.7g} at δ = {_format.amount(found['delta'])}"
     table = Table(title=title, title_justify="left")
     table.add_column("conversion")
     table.add_column(symbols[asked], justify="right")
     table.add_column("holds for")
+    printed = _format.rounded_up if is_forward else _format.rounded_down  # to the private side
     for method in METHODS:
-        rounding = decimal.ROUND_UP if is_forward else decimal.ROUND_DOWN  # to the private side, in print too
-        printed = decimal.Context(prec=5, rounding=rounding).create_decimal_from_float(found[asked][method])
-        table.add_row(method, f"{printed:g}", _WHEN[method])
+        table.add_row(method, printed(found[asked][method]), _WHEN[method])
     console.print(table)
     console.print(_QUOTE, highlight=False)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+from fedpcs import _format
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
 from fedpcs.experiments.compare import carry_out, raise_if_damaged, raise_if_failed
@@ -26,7 +27,6 @@ from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_plan import plan_sweep
-from fedpcs.experiments.sweep_progress import duration
 from fedpcs.experiments.sweep_warnings import mixed
 
 _RUN = "Give the command without --only-done."
@@ -164,7 +164,7 @@ def _told(page: Page, behind: _Cells, seconds: float | None) -> Page:
     words += [f"{missing[key].words}: {reason}" for key, reason in list(reasons.items())[:10]]
     versions = {name: version(name) for name in ("fedpcs", "numpy", "scipy", "numba", "torch")}
     made = {**versions, "python": platform.python_version(), "machine": platform.machine(), "code": code_digest()}
-    took = {} if seconds is None else {"this command took": duration(seconds)}
+    took = {} if seconds is None else {"this command took": _format.duration(seconds)}
     commands = tuple(
         (command, f"{does}; give {_flags_of(command)} as before, if any") for command, does in page.commands
     )

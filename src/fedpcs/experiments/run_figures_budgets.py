@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens
@@ -170,7 +171,7 @@ def _gap(game: Played) -> float:
 
 def _title(games: list[Played]) -> str:
     first = games[0]
-    start, end = style.amount(float(first.spent.values[0])), style.amount(float(first.spent.values[-1]))
+    start, end = _format.amount(float(first.spent.values[0])), _format.amount(float(first.spent.values[-1]))
     path = f"goes from {start} to {end}" if start != end else f"stays at {start}"
     who = "" if len(games) == 1 else f" under {first.pen.name}"
     if any(game.is_replanned for game in games):
@@ -180,4 +181,4 @@ def _title(games: list[Played]) -> str:
     widest = max(_gap(game) for game in games)
     if widest <= _UNSEEN:
         return f"Clients spend what was announced: the mean budget{who} {path}"
-    return f"Clients spend up to {style.percent(widest)} off what was announced: the mean budget{who} {path}"
+    return f"Clients spend up to {_format.percent(widest)} off what was announced: the mean budget{who} {path}"

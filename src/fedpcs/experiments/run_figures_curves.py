@@ -7,6 +7,7 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from fedpcs import _format
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_lines import draw_line, fit, pens, thinned
 from fedpcs.experiments.run_figures_page import NothingToDraw
@@ -24,7 +25,7 @@ def accuracy_figure(run: RunFiles) -> Figure:
 
 def loss_figure(run: RunFiles) -> Figure:
     """Draw cross-entropy on records nobody trained on over rounds, by sampler."""
-    figure = _curves(run, "loss", style.amount)
+    figure = _curves(run, "loss", _format.amount)
     figure.axes[0].set_ylabel(f"cross-entropy on {run.config.data.evaluated_on}", color=style.INK)
     return figure
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens, thinned
@@ -101,7 +102,7 @@ def _title(run: RunFiles, drawn: list[SamplerFiles], designed: dict[str, Track])
         score = f"{low} to {high}" if low != high else low
         return f"Clients come up as often as designed: distance {score}, where chance alone gives 1"
     never = statistics.fmean(float((_shares(run, sampler).values == 0.0).mean()) for sampler in drawn)
-    return f"{style.percent(never)} of clients were never drawn" if never else "Every client was drawn"
+    return f"{_format.percent(never)} of clients were never drawn" if never else "Every client was drawn"
 
 
 def _chance_limit(run: RunFiles, num_rounds: int) -> float:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, joined, pens
@@ -67,11 +68,11 @@ def _draw_each(axes: Axes, tracks: dict[str, Track], styles: dict[str, Pen], pan
 
 
 def _title(update: dict[str, Track], shares: dict[str, Track]) -> str:
-    norm = style.amount(float(np.median(joined(list(update.values())))))
+    norm = _format.amount(float(np.median(joined(list(update.values())))))
     typical = float(np.median(joined(list(shares.values()))))
     if typical == 0.0:
         return f"Updates arrive without noise; a typical one has norm {norm}"
     if typical >= _DROWNED:
         return f"A typical update has norm {norm}, and noise alone would have as much: by itself it shows nothing"
-    ratio = style.amount(typical / float(np.sqrt(1.0 - typical**2)))
+    ratio = _format.amount(typical / float(np.sqrt(1.0 - typical**2)))
     return f"A typical update has norm {norm}, and its noise is {ratio} times its signal"

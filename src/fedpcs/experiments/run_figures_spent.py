@@ -8,12 +8,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens, thinned
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles, Track, at_common_rounds
-from fedpcs.experiments.run_report_tables import rounded_up
 
 # Beyond so many samplers, bands from least to greatest would hide one another.
 _MOST_BANDS = 3
@@ -34,7 +34,7 @@ def epsilon_figure(run: RunFiles) -> Figure:
     fit(axes, list(greatest.values()), from_zero=True)
     if run.config.privacy.limit_epsilon is not None:
         labels.append(_draw_limit(axes, float(run.config.privacy.limit_epsilon)))
-    axes.set_ylabel(f"ε spent so far, at δ = {style.amount(float(run.config.privacy.delta))}", color=style.INK)
+    axes.set_ylabel(f"ε spent so far, at δ = {_format.amount(float(run.config.privacy.delta))}", color=style.INK)
     style.round_axis(axes, run.config.rounds)
     style.label_ends(axes, labels, panel_inches=2.8)
     return figure
@@ -84,10 +84,10 @@ def _draw_limit(axes: Axes, limit: float) -> style.EndLabel:
 
 
 def _title(run: RunFiles, greatest: dict[str, Track]) -> str:
-    top = rounded_up(max(float(track.values.max()) for track in greatest.values()))
+    top = _format.rounded_up(max(float(track.values.max()) for track in greatest.values()))
     when = "By the end" if run.num_done == run.num_arms else "So far"
     sign = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
-    delta = style.amount(float(run.config.privacy.delta))
+    delta = _format.amount(float(run.config.privacy.delta))
     return f"{when} no client has spent more than ε{sign}{top} at δ{sign}{delta}"
 
 

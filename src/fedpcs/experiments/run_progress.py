@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
+from fedpcs import _format
 from fedpcs.experiments.progress_bar import ProgressBar
 from fedpcs.experiments.run_config import RunConfig
-from fedpcs.experiments.run_table import rounded_up
 
 
 class Display(ProgressBar):
@@ -38,5 +38,5 @@ def _news(record: dict[str, Any]) -> str:
     accuracy = record["accuracy"]
     parts = [] if accuracy is None else [f"accuracy {accuracy:.1%}"]
     if record["spent"]["num_clients"]:
-        parts.append(f"ε ≤ {rounded_up(record['spent']['epsilon']['maximum'])}")
+        parts.append(f"ε ≤ {_format.rounded_up(record['spent']['epsilon']['maximum'])}")
     return ", ".join(parts)

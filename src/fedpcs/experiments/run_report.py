@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from fedpcs.experiments.figure_style import percent
+from fedpcs import _format
 from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.run_figures import draw_all
 from fedpcs.experiments.run_figures_partition import split_words
@@ -58,8 +58,9 @@ def _facts(run: RunFiles) -> str:
     config = run.config
     seeds = "1 seed" if len(config.seeds) == 1 else f"{len(config.seeds)} seeds"
     return (
-        f"{split_words(run)}; {config.data.num_clients:,} clients, {percent(float(config.sampling.sampling_ratio))} "
-        f"drawn in a round; model {config.training.model}; {config.rounds:,} rounds; {seeds}"
+        f"{split_words(run)}; {config.data.num_clients:,} clients, "
+        f"{_format.percent(float(config.sampling.sampling_ratio))} drawn in a round; model {config.training.model}; "
+        f"{config.rounds:,} rounds; {seeds}"
     )
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fedpcs import _format
 from fedpcs.experiments.paired import paired_difference
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
-from fedpcs.experiments.run_table import mean_and_spread
 
 _CONFIDENCE = 0.95
 _REFERENCE = "random"
@@ -53,9 +53,9 @@ class Comparison:
         if self.difference is None:
             return "no seed in common yet"
         if self.half_width is None:
-            return f"{_points(self.difference)} points; one seed tells no more"
+            return f"{_format.points(self.difference)} points; one seed tells no more"
         low, high = self.difference - self.half_width, self.difference + self.half_width
-        return f"{_points(self.difference)} points, {_points(low)} to {_points(high)}"
+        return f"{_format.points(self.difference)} points, {_format.points(low)} to {_format.points(high)}"
 
 
 def reference_of(run: RunFiles) -> SamplerFiles:
@@ -112,8 +112,8 @@ def _pair(run: RunFiles, found: Comparison) -> str:
     if found.verdict == "within noise of":
         finding = f"{sampler.name} and {reference.name} end within noise of each other"
     low, high = found.difference - found.half_width, found.difference + found.half_width
-    interval = f"95\N{NO-BREAK SPACE}% interval {_points(low)} to {_points(high)}"
-    return f"{finding}: {numbers}, a difference of {_points(found.difference)} points ({interval})."
+    interval = f"95\N{NO-BREAK SPACE}% interval {_format.points(low)} to {_format.points(high)}"
+    return f"{finding}: {numbers}, a difference of {_format.points(found.difference)} points ({interval})."
 
 
 def _many(run: RunFiles, compared: list[Comparison]) -> str:
@@ -141,25 +141,14 @@ def _listed(words: list[str]) -> str:
 
 def ended_at(sampler: SamplerFiles) -> str:
     """Return the mean accuracy of a sampler's finished arms, with its standard deviation."""
-    return mean_and_spread([result["accuracy"] for result in sampler.done])
+    return _format.mean_and_spread([result["accuracy"] for result in sampler.done])
 
 
 def _on_shared_seeds(sampler: SamplerFiles, other: SamplerFiles) -> str:
     pairs = zip(sampler.arms, other.arms, strict=True)
-    return mean_and_spread([a.result["accuracy"] for a, b in pairs if a.result and b.result])
+    return _format.mean_and_spread([a.result["accuracy"] for a, b in pairs if a.result and b.result])
 
 
 def over_seeds(num_seeds: int) -> str:
     """Return the words for so many seeds."""
     return "with one seed" if num_seeds == 1 else f"over {num_seeds} seeds"
-
-
-def _points(share: float) -> str:
-    """Return a difference of shares in percentage points, with its sign.
-
-    Example:
-        >>> _points(-0.0251), _points(0.5), _points(0.0)
-        ('−2.5', '+50.0', '±0.0')
-    """
-    value = f"{100.0 * share:+.1f}"
-    return "±0.0" if value in ("+0.0", "-0.0") else value.replace("-", "−")

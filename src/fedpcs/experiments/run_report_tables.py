@@ -6,14 +6,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 
-from fedpcs.experiments.figure_style import amount, gain
+from fedpcs import _format
+from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
 from fedpcs.experiments.run_report_finding import compare_all, ended_at, reference_of
 
 _NOT_YET = "not yet"
-_PLUS_MINUS = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 _PLAYED = {
     "rational": "yes: best responses",
     "static": "no: each kept its first budget",
@@ -80,7 +79,7 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
             "accuracy",
             f"Share of {run.config.data.evaluated_on} the last model labels rightly: mean ± standard deviation over "
             "finished seeds.",
-            lambda sampler: ended_at(sampler).replace(" ± ", _PLUS_MINUS) if sampler.done else _NOT_YET,
+            lambda sampler: ended_at(sampler) if sampler.done else _NOT_YET,
         ),
         *((compared,) if against else ()),
         Column(
@@ -99,17 +98,16 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
 
 
 def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
-    delta = amount(float(run.config.privacy.delta))
-    over = "Over all seeds the least, the mean of the medians and the greatest, rounded up."
+    delta = _format.amount(float(run.config.privacy.delta))
     return (
         Column(
             "ρ spent",
-            f"zCDP of all releases of a client together: least / median / greatest client ever charged. {over}",
+            f"zCDP of all releases of a client together: {SPENT_MEANING}.",
             lambda sampler: _spent(sampler, "rho"),
         ),
         Column(
             f"ε spent at δ = {delta}",
-            f"The same as (ε, δ): least / median / greatest client ever charged. {over}",
+            f"The same as (ε, δ): {SPENT_MEANING}.",
             lambda sampler: _spent(sampler, "epsilon"),
         ),
         Column(
@@ -162,13 +160,11 @@ def _mean(sampler: SamplerFiles, name: str, digits: int | None = None) -> str:
 
 
 def _mean_of(values: list[float], digits: int | None = None) -> str:
-    def written(value: float) -> str:
-        return amount(value) if digits is None else f"{value:,.{digits}f}"
-
     if not values:
         return _NOT_YET
-    middle = written(statistics.fmean(values))
-    return middle if len(values) == 1 else f"{middle}{_PLUS_MINUS}{written(statistics.stdev(values))}"
+    if digits is None:
+        return _format.amount_and_spread(values)
+    return _format.with_spread(values, lambda value: f"{value:,.{digits}f}")
 
 
 def _rounds(run: RunFiles, sampler: SamplerFiles) -> str:
@@ -183,20 +179,7 @@ def _spent(sampler: SamplerFiles, unit: str) -> str:
     found = [result["spent"][unit] for result in sampler.done if result["spent"]["num_clients"] > 0]
     if not found:
         return "nothing" if sampler.done else _NOT_YET
-    least = min(one["minimum"] for one in found)
-    middle = statistics.fmean(one["median"] for one in found)
-    greatest = max(one["maximum"] for one in found)
-    return " / ".join(rounded_up(value) for value in (least, middle, greatest))
-
-
-def rounded_up(value: float) -> str:
-    """Return a number with three digits that matter, never less than it is: the private side.
-
-    Example:
-        >>> rounded_up(3.7298), rounded_up(0.05290122), rounded_up(1234.5), rounded_up(2.0)
-        ('3.73', '0.0530', '1,240', '2.0')
-    """
-    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal(repr(value)):,f}"
+    return _format.least_middle_greatest(spent_over_seeds(found))
 
 
 def _exploitability(sampler: SamplerFiles) -> str:
@@ -208,7 +191,7 @@ def _exploitability(sampler: SamplerFiles) -> str:
     kept = sum("exploitability" not in line for line in lines)
     solved = len(lines) - kept
     anew = f"; solved anew {_times(solved)}" if solved else ""
-    return gain(max(known)) + anew + (f"; not solved {_times(kept)}, the last schedule kept" if kept else "")
+    return _format.gain(max(known)) + anew + (f"; not solved {_times(kept)}, the last schedule kept" if kept else "")
 
 
 def _times(number: int) -> str:

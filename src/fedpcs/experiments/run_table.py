@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from fedpcs.experiments.figure_style import amount, percent
+from fedpcs import _format
+from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.run_store import RunStore
 
 _RUNS = Path("fedpcs-runs")
@@ -34,9 +33,7 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         print(json.dumps({"folder": str(store.folder), **result}))
         return
     console = print_whole(_table(result["arms"]))
-    console.print(
-        "spent: least / median / greatest client; exploitability: what deviating gains", style="dim", soft_wrap=True
-    )
+    console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
 
 
@@ -60,41 +57,15 @@ def _table(arms: list[dict[str, Any]]) -> Table:
         gains = [arm["game"]["exploitability"] for arm in mine if arm["game"]["exploitability"] is not None]
         table.add_row(
             sampler,
-            mean_and_spread([arm["accuracy"] for arm in mine]),
+            _format.mean_and_spread([arm["accuracy"] for arm in mine]),
             _three(mine, "rho"),
             _three(mine, "epsilon"),
-            amount(statistics.fmean(arm["paid"] for arm in mine)),
-            percent(max(gains)) if gains else "not played",
+            _format.amount_and_spread([arm["paid"] for arm in mine]),
+            _format.gain(max(gains)) if gains else "not played",
         )
     return table
 
 
-def mean_and_spread(shares: list[float]) -> str:
-    r"""Return a mean over seeds with its standard deviation, in per cent.
-
-    Example:
-        >>> mean_and_spread([0.8, 0.9]), mean_and_spread([0.5])
-        ('85.0 ± 7.1\xa0%', '50.0\xa0%')
-    """
-    middle = 100.0 * statistics.fmean(shares)
-    if len(shares) == 1:
-        return f"{middle:.1f}\N{NO-BREAK SPACE}%"
-    return f"{middle:.1f} ± {100.0 * statistics.stdev(shares):.1f}\N{NO-BREAK SPACE}%"
-
-
 def _three(arms: list[dict[str, Any]], unit: str) -> str:
-    """Return the least, the median and the greatest client over all seeds, rounded up."""
-    spent = [arm["spent"][unit] for arm in arms]
-    least, greatest = min(one["minimum"] for one in spent), max(one["maximum"] for one in spent)
-    middle = statistics.fmean(one["median"] for one in spent)
-    return "/".join(rounded_up(value) for value in (least, middle, greatest))
-
-
-def rounded_up(value: float) -> str:
-    """Return a number with two decimals, rounded up.
-
-    Example:
-        >>> rounded_up(4.371), rounded_up(0.0)
-        ('4.38', '0.00')
-    """
-    return f"{math.ceil(100.0 * value - 1e-9) / 100.0:.2f}"
+    """Return what clients spent over all seeds."""
+    return _format.least_middle_greatest(spent_over_seeds([arm["spent"][unit] for arm in arms]))

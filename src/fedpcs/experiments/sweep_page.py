@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import sweep_spending as spending
 from fedpcs.experiments.cell_store import Done
@@ -20,7 +21,7 @@ from fedpcs.experiments.sweep_points import Curve
 from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
 from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
 from fedpcs.experiments.sweep_warnings import ended_early, mixed, not_done, unlike, unread_ledgers
-from fedpcs.experiments.sweep_words import accuracy_words, against_words, points
+from fedpcs.experiments.sweep_words import accuracy_words, against_words
 
 REFERENCE = "fedpcs"
 # Settings that every record has a column for; others get one, `set.KEY`, where they are on the grid.
@@ -115,10 +116,10 @@ def headline(groups: Sequence[Group]) -> str:
     if not contested:
         top = max(groups, key=lambda one: float(one.series[0].accuracy.mean()))
         where = f" with {top.words}" if top.words else ""
-        return f"Highest: {points(float(top.series[0].accuracy.mean()))}, {top.series[0].sampler}{where}."
+        return f"Highest: {_format.share(float(top.series[0].accuracy.mean()))}, {top.series[0].sampler}{where}."
     if len(contested) == 1:
         best = max(contested[0].series, key=lambda series: float(series.accuracy.mean()))
-        words = f"{best.sampler} comes to {points(float(best.accuracy.mean()))}"
+        words = f"{best.sampler} comes to {_format.share(float(best.accuracy.mean()))}"
         rest = "above every other sampler" if winners else "the seeds do not set it apart from every other sampler"
         return f"{words}: {rest}."
     firsts, settings = winners.count(REFERENCE), f"{len(contested)} settings"
@@ -175,9 +176,9 @@ def _accuracy_title(found: Group) -> str:
     """Name whoever ends highest only if the seeds do."""
     best, ends = best_of(found), sorted(float(series.accuracy.mean()) for series in found.series)
     if best is not None:
-        return f"{best.sampler} ends highest, at {points(ends[-1])}"
+        return f"{best.sampler} ends highest, at {_format.share(ends[-1])}"
     doubt = ": seeds do not set one sampler apart" if len(ends) > 1 else ""
-    return f"Accuracy ends at {_ends([points(end) for end in ends])}{doubt}"
+    return f"Accuracy ends at {_ends([_format.share(end) for end in ends])}{doubt}"
 
 
 def _ends(ordered: Sequence[str]) -> str:

@@ -8,20 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from rich.progress import TextColumn
 
+from fedpcs import _format
 from fedpcs.experiments.progress_bar import ProgressBar
 from fedpcs.experiments.sweep_config import Cell
-
-
-def duration(seconds: float) -> str:
-    """Return a length of time as a person would say it.
-
-    Example:
-        >>> duration(42.0), duration(300.0), duration(9000.0)
-        ('42 s', '5 min', '2.5 h')
-    """
-    if seconds < 90.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: int, num_games: int) -> str:
@@ -32,7 +21,7 @@ def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: i
     kept = f"; {num_done} done before" if num_done else ""
     cores = f"{num_jobs} core{'s' if num_jobs > 1 else ''}"
     first = f", after {num_games} game{'s' if num_games > 1 else ''} to be solved" if num_games else ""
-    left = f"; about {duration(seconds)} on {cores}{first}" if num_done < len(cells) else ""
+    left = f"; about {_format.duration(seconds)} on {cores}{first}" if num_done < len(cells) else ""
     factors = {"sampler": samplers, **({"setting": places} if places > 1 else {}), "seed": seeds}
     words = " × ".join(_counted(number, name) for name, number in factors.items())
     is_product = math.prod(factors.values()) == len(cells)  # variants may have samplers of their own
@@ -70,5 +59,9 @@ class SweepDisplay(ProgressBar):
     def _left(self, worked: float) -> str:
         passed, gained = time.monotonic() - self._began, worked - self._before
         if worked >= self._total:
-            return f"{duration(passed)} in all"
-        return f"{duration((self._total - worked) * passed / gained)} left" if gained > 0.0 and passed > 5.0 else "…"
+            return f"{_format.duration(passed)} in all"
+        return (
+            f"{_format.duration((self._total - worked) * passed / gained)} left"
+            if gained > 0.0 and passed > 5.0
+            else "…"
+        )

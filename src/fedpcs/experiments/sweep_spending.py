@@ -6,16 +6,14 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from fedpcs.experiments import figure_style as style
+from fedpcs import _format
 from fedpcs.experiments.page import Table
-from fedpcs.experiments.run_table import rounded_up
+from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.sweep_groups import Group, Series
 
-_SPACE = "\N{NO-BREAK SPACE}"
 MEANINGS = {
-    "ε": "spent by the least, the median and the greatest client among those ever drawn, mean over seeds, the greatest "
-    "over all; rounded up",
-    "rewards": "owed to clients in all, mean over seeds",
+    "ε": f"spent: {SPENT_MEANING}",
+    "rewards": "owed to clients in all, mean ± standard deviation over seeds",
     "exploitability": "mean gain of a client that alone leaves the equilibrium, over mean utility; the largest game",
 }
 _OF_NOISE = {
@@ -44,23 +42,21 @@ def epsilon(series: Series) -> str:
     """Return the least, the median and the greatest client's ε."""
     if series.done[0].cell.config.privacy.mode == "none":
         return "no noise"
-    least, middle = series.mean("spent", "epsilon", "minimum"), series.mean("spent", "epsilon", "median")
-    greatest = series.greatest("spent", "epsilon", "maximum")
-    return " / ".join(rounded_up(value) for value in (least, middle, greatest))
+    return _format.least_middle_greatest(spent_over_seeds([one.result["spent"]["epsilon"] for one in series.done]))
 
 
 def rewards(series: Series) -> str:
     """Return what is owed to clients."""
-    return style.amount(series.mean("paid"))
+    return _format.amount_and_spread([one.result["paid"] for one in series.done])
 
 
 def exploitability(series: Series) -> str:
-    """Return what deviating gains in per cent; what rounding alone explains is zero."""
+    """Return what deviating gains in per cent; what rounding alone explains is nothing."""
     rational = [one for one in series.done if one.cell.config.game.behaviour == "rational"]
     played = [gain for one in rational if (gain := one.result["game"]["exploitability"]) is not None]
     if not played:
         return "not played"
-    return style.percent(max(played)) if max(played) > style.ROUNDING else f"0{_SPACE}%"
+    return _format.gain(max(played))
 
 
 def _noise(series: Series) -> tuple[str, str, str, str]:

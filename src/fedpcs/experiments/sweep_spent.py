@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MultipleLocator
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.errors import CorruptFile, FedpcsError
 from fedpcs.experiments import figure_style as style
@@ -17,7 +18,6 @@ from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.page import Drawing
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_store import RunStore
-from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_groups import Group
 from fedpcs.experiments.sweep_labels import PointLabel, label_line_ends
 from fedpcs.experiments.sweep_pens import pens
@@ -82,7 +82,7 @@ def spent_drawing(found: Group, spent: Mapping[str, FloatArray]) -> Drawing:
     }
     place = f" ({found.words})" if found.words else ""
     seeds = sorted({seed for series in found.series for seed in series.seeds})
-    delta = style.amount(float(found.series[0].done[0].result["delta"]))
+    delta = _format.amount(float(found.series[0].done[0].result["delta"]))
     told = f"{found.words or 'All cells'}; {seed_words(seeds)}{' together' if len(seeds) > 1 else ''}, at δ = {delta}."
     note = f"{told} Clients never drawn spent nothing."
     return Drawing(f"privacy spent by each client{place}", lambda: spent_figure(by_sampler, note))
@@ -134,8 +134,8 @@ def _title(shown: Mapping[str, FloatArray]) -> str:
     name, values = next(iter(shown.items()))
     greatest = max(float(one[-1]) for one in shown.values())
     idle = float(np.mean(values == 0.0))
-    rest = f"{style.percent(idle)} of {name}'s spend nothing" if idle else f"every client of {name} spends some"
-    return f"No client spends more than ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{rounded_up(greatest)}; {rest}"
+    rest = f"{_format.percent(idle)} of {name}'s spend nothing" if idle else f"every client of {name} spends some"
+    return f"No client spends more than ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{_format.rounded_up(greatest)}; {rest}"
 
 
 def seed_words(seeds: Sequence[int]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
+from fedpcs import _format
 from fedpcs.experiments.paired import PairedDifference
 from fedpcs.experiments.sweep_groups import Series, against, has_common_seed, summary
 from fedpcs.experiments.sweep_points import Bar
-
-_SPACE = "\N{NO-BREAK SPACE}"
 
 
 def against_words(reference: Series, series: Series) -> str:
@@ -20,7 +19,7 @@ def against_words(reference: Series, series: Series) -> str:
 
 def accuracy_words(series: Series, reference: Series | None) -> str:
     """Return a series' accuracy with its spread, and its seeds where they are not those it is compared over."""
-    words = spread_words(*summary(series))
+    words = _format.share_and_spread(*summary(series))
     if reference is None or series.seeds == reference.seeds:
         return words
     return f"{words} (seeds {', '.join(map(str, series.seeds))})"
@@ -34,36 +33,10 @@ def difference_words(found: PairedDifference) -> str:
         '+2.1 (+0.4 to +3.8)'
     """
     if not math.isfinite(found.low):
-        return f"{_signed(found.mean)} (one seed)"
-    return f"{_signed(found.mean)} ({_signed(found.low)} to {_signed(found.high)})"
+        return f"{_format.points(found.mean)} (one seed)"
+    return f"{_format.points(found.mean)} ({_format.points(found.low)} to {_format.points(found.high)})"
 
 
 def bar_words(bar: Bar) -> str:
     """Return a bar of a figure as `difference_words` writes it."""
     return difference_words(PairedDifference(bar.mean, bar.low, bar.high, 0))
-
-
-def spread_words(mean: float, std: float | None) -> str:
-    r"""Return an accuracy in per cent with its spread.
-
-    Example:
-        >>> spread_words(0.8443, 0.0018), spread_words(0.5, None)
-        ('84.43\xa0±\xa00.18\xa0%', '50.00\xa0%')
-    """
-    if std is None:
-        return f"{100.0 * mean:.2f}{_SPACE}%"
-    return f"{100.0 * mean:.2f}{_SPACE}±{_SPACE}{100.0 * std:.2f}{_SPACE}%"
-
-
-def points(share: float) -> str:
-    r"""Return an accuracy in per cent.
-
-    Example:
-        >>> points(0.8443)
-        '84.4\xa0%'
-    """
-    return f"{100.0 * share:.1f}{_SPACE}%"
-
-
-def _signed(share: float) -> str:
-    return f"{100.0 * share:+.1f}".replace("-", "−")

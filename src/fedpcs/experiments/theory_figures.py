@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
+from fedpcs import _format
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.sweep_pens import pens
 from fedpcs.experiments.theory_quadratic import QuadraticTheory
@@ -59,7 +60,7 @@ def account_figure(arms: Sequence[ArmTheory]) -> Figure:
     """Draw what descent gained over a run and what took it back."""
     worst = max(arms, key=lambda one: one.shares[one.largest])
     title = f"{_PARTS[worst.largest].removeprefix('taken back by ').capitalize()} takes back most: "
-    title += f"{style.percent(worst.shares[worst.largest])} of what descent gains under {worst.sampler}"
+    title += f"{_format.percent(worst.shares[worst.largest])} of what descent gains under {worst.sampler}"
     note = f"Sums over all rounds, {_seeds(arms[0])}, to second order in the step."
     figure, (axes,) = style.new_figure(title, note=note, height_inches=1.8 + 0.32 * len(arms) * len(_PARTS))
     looks = pens(one.sampler for one in arms)
@@ -69,7 +70,7 @@ def account_figure(arms: Sequence[ArmTheory]) -> Figure:
             value, height = one.totals[part] * (-1.0 if part == "descent" else 1.0), row * room + k
             pen = looks[one.sampler]
             axes.barh(height, value, color="white" if pen.is_hollow else pen.colour, edgecolor=pen.colour, height=0.8)
-            words = f" {one.sampler} {style.amount(value)}"
+            words = f" {one.sampler} {_format.amount(value)}"
             axes.annotate(
                 words, (max(value, 0.0), height), (3, 0), textcoords="offset points", va="center", fontsize=8.5
             )

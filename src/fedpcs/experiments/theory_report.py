@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from fedpcs.experiments.figure_style import percent
+from fedpcs import _format
 from fedpcs.experiments.theory_quadratic import QuadraticTheory
 from fedpcs.experiments.theory_run import ArmTheory
 from fedpcs.theory.estimates import Estimates
@@ -57,14 +57,14 @@ def print_run(arms: Sequence[ArmTheory], console: Console) -> None:
     )
     for one in arms:
         console.print(
-            f"\n{one.sampler}: {one.largest} takes back {percent(one.shares[one.largest])} of what descent gains. "
-            f"{one.advice}",
+            f"\n{one.sampler}: {one.largest} takes back {_format.percent(one.shares[one.largest])} of what descent "
+            f"gains. {one.advice}",
             highlight=False,
         )
         console.print(
             f"Curvature: {one.top_curvature.min():.3g} to {one.top_curvature.max():.3g} at most, "
             f"{one.mean_curvature.min():.3g} to {one.mean_curvature.max():.3g} on average, which is what noise meets. "
-            f"Clipping, local steps and weights leave {percent(one.kept)} of what whole gradients would gain.",
+            f"Clipping, local steps and weights leave {_format.percent(one.kept)} of what whole gradients would gain.",
             highlight=False,
         )
         if one.estimates is not None:

@@ -83,23 +83,9 @@ def test_clients_that_do_not_play_stay_where_they_are() -> None:
     assert set(selfish.ravel()) == {0.01}
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ([2.0], "2"),
-        ([100.0, 102.0], "101 ± 1"),
-        ([0.5, 0.7], "0.6 ± 0.1"),
-        ([-3.0, -3.5], "−3.25 ± 0.35"),
-        ([4e7, 4e7 + 2], "40.0 ± 0.0 million"),
-    ],
-)
-def test_spread_is_written_with_the_mean_s_decimals(values: list[float], words: str) -> None:
-    assert shared.spread(values) == words
-
-
 def test_points_are_hundredths_and_one_pair_has_no_interval() -> None:
     words = shared.points(PairedDifference(0.1, 0.05, 0.15, 3)).replace("\N{NO-BREAK SPACE}", " ")
-    assert words == "10.0 points (95 % interval 5.0 to 15.0, 3 pairs)"
+    assert words == "+10.0 points (95 % interval +5.0 to +15.0, 3 pairs)"
     assert shared.points(PairedDifference(-0.1, -np.inf, np.inf, 1)) == "−10.0 points (one pair, no interval)"
 
 

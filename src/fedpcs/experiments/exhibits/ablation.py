@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import (
@@ -35,7 +36,7 @@ from fedpcs.experiments.sweep_groups import Series, against, group, has_common_s
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_points import Bar
 from fedpcs.experiments.sweep_spending import spending_table
-from fedpcs.experiments.sweep_words import bar_words, spread_words
+from fedpcs.experiments.sweep_words import bar_words
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}
@@ -198,7 +199,10 @@ class _Part:
         steps = Table(
             f"Step by step: {self.split}",
             ("step", "accuracy", "gain over the step before, points"),
-            tuple((label, spread_words(*summary(self.found[label])), gained.get(label, "–")) for label in labels),
+            tuple(
+                (label, _format.share_and_spread(*summary(self.found[label])), gained.get(label, "–"))
+                for label in labels
+            ),
             _WORDS if self.split == SPLITS[0] else {},
             note=_NOT_WIDENED,
         )
@@ -236,7 +240,8 @@ def _crossed_table(split: str, found: Mapping[str, Series]) -> list[Table]:
     if not all(label in found for labels in CROSSED.values() for label in labels):
         return []
     rows = tuple(
-        (draw, *(spread_words(*summary(found[label])) for label in labels)) for draw, labels in CROSSED.items()
+        (draw, *(_format.share_and_spread(*summary(found[label])) for label in labels))
+        for draw, labels in CROSSED.items()
     )
     return [
         Table(
@@ -259,7 +264,7 @@ def _best_rule(dataset: str, split: str, rules: Mapping[str, Series]) -> list[Fi
         Finding(
             f"{split}: FedPCS comes to {printed.mean} %.",
             f"Of {len(rules)} rules of aggregation that were run {best} comes highest: "
-            f"{spread_words(*summary(rules[best]))}.",
+            f"{_format.share_and_spread(*summary(rules[best]))}.",
             verdict if len(rules) == len(RULES) or verdict == "agrees" else "cannot say",
         )
     ]
@@ -272,7 +277,7 @@ def _rules_table(dataset: str, split: str, rules: Mapping[str, Series]) -> list[
     rows = tuple(
         (
             rule,
-            spread_words(*summary(rules[rule])),
+            _format.share_and_spread(*summary(rules[rule])),
             "–" if printed is None else f"{100.0 * summary(rules[rule])[0] - printed.mean:+.1f}".replace("-", "−"),
         )
         for rule in ranked

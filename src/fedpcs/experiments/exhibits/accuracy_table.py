@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from fedpcs import _format
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.accuracy_cells import (
@@ -29,7 +30,7 @@ from fedpcs.experiments.paired import mean_and_std
 from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, summary
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 from fedpcs.experiments.sweep_spending import spending_table
-from fedpcs.experiments.sweep_words import accuracy_words, against_words, difference_words, points, spread_words
+from fedpcs.experiments.sweep_words import accuracy_words, against_words, difference_words
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _RATIO = 0.2  # at which W is sought
@@ -125,13 +126,13 @@ def findings_of(dataset: str, found: Group) -> list[Finding]:
     return [
         Finding(
             f"{place}: FedPCS comes to {printed.mean} %.",
-            f"{found.variant}: {spread_words(*summary(ours))}.",
+            f"{found.variant}: {_format.share_and_spread(*summary(ours))}.",
             verdicts.on_level(ours.accuracy, printed.mean / 100.0),
         ),
         Finding(
             f"{place}: FedPCS is {claimed:.1f} points above the best baseline.",
             f"{found.variant}: {difference_words(lead)} points from {best.sampler}, the best baseline "
-            f"({points(float(best.accuracy.mean()))}); surely ahead of {sum(one.is_above for one in leads)} of "
+            f"({_format.share(float(best.accuracy.mean()))}); surely ahead of {sum(one.is_above for one in leads)} of "
             f"{len(leads)} baselines. Intervals of all baselines hold together with 95 % confidence.",
             verdicts.on_lead(leads, lead, claimed / 100.0),
         ),
@@ -183,7 +184,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
 def _tried_table(tuned: Mapping[str, TriedBounds]) -> Table:
     bounds = next(iter(tuned.values())).accuracy
     rows = tuple(
-        (name, *(spread_words(*mean_and_std(one.accuracy[bound])) for bound in bounds), f"{one.taken:g}")
+        (name, *(_format.share_and_spread(*mean_and_std(one.accuracy[bound])) for bound in bounds), f"{one.taken:g}")
         for name, one in tuned.items()
     )
     return Table(
@@ -201,6 +202,6 @@ def _headline(groups: Sequence[Group]) -> str:
         ours, best = found.of(REFERENCE), _best_baseline(found)
         if ours is not None:
             words = f"{found.variant}, {found.point['data.partition']}, τ = {found.point['sampling.sampling_ratio']:g}"
-            rival = f", {best.sampler} {points(float(best.accuracy.mean()))}" if best is not None else ""
-            parts.append(f"{points(float(ours.accuracy.mean()))}{rival} ({words})")
+            rival = f", {best.sampler} {_format.share(float(best.accuracy.mean()))}" if best is not None else ""
+            parts.append(f"{_format.share(float(ours.accuracy.mean()))}{rival} ({words})")
     return f"FedPCS and the best baseline: {'; '.join(parts)}." if parts else "No cell of FedPCS is done yet."

@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from fedpcs import _format
 from fedpcs.errors import Unfinished
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, RULED, Run, Setting, setting_of, table_cells
@@ -20,7 +21,6 @@ from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.paired import mean_and_std
-from fedpcs.experiments.sweep_words import spread_words
 
 # Its own rule first: of rules that do equally well the first is taken.
 TRIED = ("default", "normalised", "precision")
@@ -89,7 +89,12 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done], tried: Mapping
 
 def _tried_table(tried: Mapping[str, TriedRules]) -> Table:
     rows = tuple(
-        (name, one.default, *(spread_words(*mean_and_std(one.accuracy[rule])) for rule in TRIED), _rule_words(one))
+        (
+            name,
+            one.default,
+            *(_format.share_and_spread(*mean_and_std(one.accuracy[rule])) for rule in TRIED),
+            _rule_words(one),
+        )
         for name, one in tried.items()
     )
     return Table(

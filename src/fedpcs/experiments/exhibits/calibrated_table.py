@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fedpcs import _format
 from fedpcs.experiments.exhibits.accuracy_cells import CALIBRATED, Run, setting_of, table_cells
 from fedpcs.experiments.exhibits.accuracy_table import page_of
 from fedpcs.experiments.exhibits.clip_bounds import Calibration, tune_and_calibrate
@@ -15,7 +16,6 @@ from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.paired import mean_and_std
-from fedpcs.experiments.sweep_words import spread_words
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
@@ -43,12 +43,12 @@ def _missed(dataset: str, found: Calibration) -> list[str]:
     if printed is not None and found.target < printed.mean / 100.0:
         words.append(
             f"So short a training does not come to the {printed.mean} % the paper prints for random sampling: W was "
-            f"sought for {spread_words(found.target, None)}, and is not the paper's."
+            f"sought for {_format.share(found.target)}, and is not the paper's."
         )
     if not found.is_near:
         words.append(
-            f"Random sampling has {spread_words(mean, std)} where {spread_words(found.target, None)} were sought; no W "
-            "that was tried brought it nearer. What this page says, it says of another noise."
+            f"Random sampling has {_format.share_and_spread(mean, std)} where {_format.share(found.target)} were "
+            "sought; no W that was tried brought it nearer. What this page says, it says of another noise."
         )
     return words
 
@@ -56,12 +56,16 @@ def _missed(dataset: str, found: Calibration) -> list[str]:
 def _tried_table(found: Calibration) -> Table:
     """Return what random sampling came to with each W that was tried."""
     rows = tuple(
-        (f"{bound:g}", spread_words(*mean_and_std(found.accuracy[bound])), "taken" if bound == found.taken else "")
+        (
+            f"{bound:g}",
+            _format.share_and_spread(*mean_and_std(found.accuracy[bound])),
+            "taken" if bound == found.taken else "",
+        )
         for bound in sorted(found.accuracy)
     )
     return Table(
         "Values of W that were tried",
         ("W", "random", ""),
         rows,
-        note=f"Random sampling, IID, the table's seeds, test records; sought was {spread_words(found.target, None)}.",
+        note=f"Random sampling, IID, the table's seeds, test records; sought was {_format.share(found.target)}.",
     )

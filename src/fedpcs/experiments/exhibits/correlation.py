@@ -16,13 +16,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.correlation_figures import correlation_figure, divergence_figure
 from fedpcs.experiments.exhibits.profiles import Profile
-from fedpcs.experiments.exhibits.solved_games import Case, Games, two_decimals
+from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
 from fedpcs.game.equilibrium import Equilibrium
@@ -126,9 +126,9 @@ def _headline(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
     aware, blind = (mean_and_std(_known(means[arm]))[0] for arm in (FEDPCS, BLIND))
     near, far = (mean_and_std(_last_spread(budgets[arm]))[0] for arm in (FEDPCS, BLIND))
     return (
-        f"Budget paths of two clients correlate at {two_decimals(aware)} on average under FedPCS and at "
-        f"{two_decimals(blind)} under a budget-blind sampler with the same rewards; clients end {style.amount(near)} "
-        f"and {style.amount(far)} apart (standard deviation)."
+        f"Budget paths of two clients correlate at {_format.two_decimals(aware)} on average under FedPCS and at "
+        f"{_format.two_decimals(blind)} under a budget-blind sampler with the same rewards; clients end "
+        f"{_format.amount(near)} and {_format.amount(far)} apart (standard deviation)."
     )
 
 
@@ -141,22 +141,23 @@ def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
     return (
         Finding(
             "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
-            f"The mean correlation of two clients is {_written(aware)} (95 % interval {two_decimals(level.low)} to "
-            f"{two_decimals(level.high)}; highly means {_HIGH}, in part {_SOME}), and {style.percent(float(opposed))} "
-            "of pairs move against each other: budgets close in on the mean from above and from below.",
+            f"The mean correlation of two clients is {_written(aware)} (95 % interval "
+            f"{_format.two_decimals(level.low)} to {_format.two_decimals(level.high)}; highly means {_HIGH}, in part "
+            f"{_SOME}), and {_format.percent(float(opposed))} of pairs move against each other: budgets close in on "
+            "the mean from above and from below.",
             verdicts.on_grade(aware, _HIGH, _SOME),
         ),
         Finding(
             "Under the baselines a client correlates with itself and less with others than under FedPCS.",
-            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, two_decimals)}. A lead of no more than "
-            f"{_NO_DIFFERENCE} counts as none.",
+            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, _format.two_decimals)}. A lead of no "
+            f"more than {_NO_DIFFERENCE} counts as none.",
             verdict_on_gap(gap),
         ),
         Finding(
             "A warmer map means smaller divergence between clients' strategies.",
             f"The spread between clients in the last round, FedPCS less budget-blind: {shared.difference(apart)}; the "
-            f"mean correlation, {shared.difference(gap, two_decimals)}. Paths that move in step can lie any distance "
-            "apart.",
+            f"mean correlation, {shared.difference(gap, _format.two_decimals)}. Paths that move in step can lie any "
+            "distance apart.",
             verdict_on_divergence(gap, apart),
         ),
         Finding("Random, Fed-CBS and DELTA each have a map of their own.", shared.ONE_GAME, "differs"),
@@ -196,7 +197,7 @@ def _opposed(correlation: FloatArray) -> float:
 
 
 def _written(values: Sequence[float]) -> str:
-    return shared.spread(values, two_decimals)
+    return _format.with_spread(values, _format.two_decimals)
 
 
 def _table(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> Table:
@@ -208,9 +209,9 @@ def _table(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> Tab
             (
                 name,
                 _written(known) if known else "undefined",
-                style.percent(float(moving)),
-                shared.spread([_spread(paths[0]) for paths in arm]),
-                shared.spread(_last_spread(arm)),
+                _format.percent(float(moving)),
+                _format.amount_and_spread([_spread(paths[0]) for paths in arm]),
+                _format.amount_and_spread(_last_spread(arm)),
             )
         )
     return Table(

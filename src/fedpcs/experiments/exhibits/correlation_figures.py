@@ -9,6 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 
@@ -51,7 +52,7 @@ def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> F
 
 def divergence_figure(spreads: Mapping[str, FloatArray]) -> Figure:
     """Draw the standard deviation of budgets over clients: (populations, rounds) by arm, at most three arms."""
-    ends = [f"{style.amount(float(paths[:, -1].mean()))} ({name})" for name, paths in spreads.items()]
+    ends = [f"{_format.amount(float(paths[:, -1].mean()))} ({name})" for name, paths in spreads.items()]
     figure, (axes,) = style.new_figure(f"In the last round clients are {', '.join(ends)} apart")
     labels = []
     for (name, paths), (colour, ink) in zip(spreads.items(), _LINE_COLOURS, strict=False):

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from fedpcs import _random
+from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
@@ -102,8 +102,8 @@ def page_of(counts: Counts, name: str, profile: Profile, *, alpha: float) -> Pag
         name="data-distribution",
         title=f"Which client holds which classes, on {name}",
         headline=(
-            f"Under the IID split a client's label mix is {shared.percent(float(np.mean(skews[alike])))} away from the "
-            f"whole's on average; under {mixed}, {shared.percent(float(np.mean(skews[mixed])))}."
+            f"Under the IID split a client's label mix is {_format.share(float(np.mean(skews[alike])))} away from the "
+            f"whole's on average; under {mixed}, {_format.share(float(np.mean(skews[mixed])))}."
         ),
         facts=f"{name}, {counts[alike][0].sum():,} training records, {num_clients} clients, {num_classes} classes, "
         f"{len(seeds)} seeds",
@@ -143,15 +143,15 @@ def _findings(counts: Counts, skews: Mapping[str, Sequence[float]]) -> tuple[Fin
     return (
         Finding(
             "Under IID the numbers of records by class lie in a close range; under the Dirichlet split in a wider one.",
-            f"Largest less smallest cell, in units of the mean cell: {shared.spread(cells[alike])} "
-            f"under IID, {shared.spread(cells[mixed])} under {mixed}; difference "
+            f"Largest less smallest cell, in units of the mean cell: {_format.amount_and_spread(cells[alike])} "
+            f"under IID, {_format.amount_and_spread(cells[mixed])} under {mixed}; difference "
             f"{shared.difference(wider)}.",
             verdicts.on_sign(wider),
         ),
         Finding(
             "The Dirichlet split is the more heterogeneous one.",
-            f"A client's label mix lies {shared.spread(skews[alike], shared.percent)} from the whole's under IID and "
-            f"{shared.spread(skews[mixed], shared.percent)} under {mixed}; difference "
+            f"A client's label mix lies {_format.mean_and_spread(skews[alike])} from the whole's under IID and "
+            f"{_format.mean_and_spread(skews[mixed])} under {mixed}; difference "
             f"{shared.points(farther)}.",
             verdicts.on_sign(farther),
         ),
@@ -166,8 +166,8 @@ def _table(counts: Counts, skews: Mapping[str, Sequence[float]]) -> Table:
         rows.append(
             (
                 split,
-                shared.spread(skews[split], shared.percent),
-                shared.spread(missing),
+                _format.mean_and_spread(skews[split]),
+                _format.amount_and_spread(missing),
                 f"{sizes.min():,} to {sizes.max():,}" if np.ptp(sizes) else f"{sizes.min():,} each",
                 f"{min(int(t.min()) for t in tables):,} to {max(int(t.max()) for t in tables):,}",
             )

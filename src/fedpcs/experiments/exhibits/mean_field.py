@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from fedpcs.experiments import figure_style as style
+from fedpcs import _format
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.mean_field_figures import change_figure
 from fedpcs.experiments.exhibits.mean_field_sweeps import (
@@ -109,7 +109,7 @@ def _findings(iterations: Sequence[Iterations]) -> tuple[Finding, ...]:
             Finding(
                 f"{speed} ({how}).",
                 f"With exact responses {_within(needed)} of {len(needed)} games rest within {PAPER_SWEEPS} sweeps "
-                f"({_range(needed)}). After sweep {PAPER_SWEEPS} the path is at most {style.amount(away)} from where "
+                f"({_range(needed)}). After sweep {PAPER_SWEEPS} the path is at most {_format.amount(away)} from where "
                 f"it is after {NUM_SWEEPS}.",
                 verdict_on_speed(needed),
             )
@@ -151,8 +151,8 @@ def _printed_finding(iterations: Sequence[Iterations]) -> Finding:
     return Finding(
         "Algorithm 1 converges to the fixed point (Theorem 3), and Theorem 1's responses are optimal there.",
         f"As printed, {good} of {len(iterations)} games end at an equilibrium. In its last sweep the mean budget still "
-        f"moves by {style.amount(min(last))} to {style.amount(max(last))}, and a client that leaves it gains "
-        f"{style.gain(min(gains))} to {style.gain(max(gains))}.",
+        f"moves by {_format.amount(min(last))} to {_format.amount(max(last))}, and a client that leaves it gains "
+        f"{_format.gain(min(gains))} to {_format.gain(max(gains))}.",
         verdict,
     )
 
@@ -176,7 +176,7 @@ def _table(iterations: Sequence[Iterations]) -> Table:
         group = [one for one in iterations if one.reward == words]
         needed = [", ".join(_count(_needed(one, name)) for one in group) for name in group[0].histories]
         gains = [one.printed.certificate.relative for one in group]
-        rows.append((words, *needed, shared.spread(gains, style.gain)))
+        rows.append((words, *needed, _format.with_spread(gains, _format.gain)))
     return Table(
         "Sweeps until the mean budget rests, one number per population",
         ("rewards", "whole paths", "in order", "as printed", "gain by leaving the printed answer"),

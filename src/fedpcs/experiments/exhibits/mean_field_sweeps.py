@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.game import exact
@@ -65,7 +65,7 @@ def iterate(games: Games, case: Case) -> Iterations:
     whole_paths, in_order = (
         sweep_history(found.game, found.reward.path, in_order=is_in_order) for is_in_order in (False, True)
     )
-    words = f"constant {style.amount(case.reward)}" if isinstance(case.reward, float) else found.reward.policy
+    words = f"constant {_format.amount(case.reward)}" if isinstance(case.reward, float) else found.reward.policy
     return Iterations(words, case.seed, found, whole_paths, in_order, printed)
 
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fedpcs import _random
+from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cap_figure import drawn_usage
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.privacy_usage_figures import ratio_figure, usage_figure
 from fedpcs.experiments.exhibits.profiles import Profile
-from fedpcs.experiments.exhibits.solved_games import Case, Games, two_decimals
+from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.experiments.page import Drawing, Finding, Page, Table, Verdict
 from fedpcs.experiments.paired import PairedDifference, mean_and_std, paired_difference
 from fedpcs.game.equilibrium import Equilibrium
@@ -196,9 +195,9 @@ def _headline(told: Mapping[Scenario, Sequence[Outcome]]) -> str:
     aware, same, own = (mean_and_std(_mean_usage(mine, arm))[0] for arm in (FEDPCS, SAME, OWN))
     first, last = (mean_and_std([float(one.ratio[t]) for one in mine])[0] for t in (0, -1))
     return (
-        f"As caps fall from {style.amount(scenario.first)} to {style.amount(scenario.last)} the sampling ratio goes "
-        f"from {first:.2f} to {last:.2f}; FedPCS's cohorts use {shared.percent(aware)} of the cap, random ones of the "
-        f"same size {shared.percent(same)}, random ones planned for themselves {shared.percent(own)}."
+        f"As caps fall from {_format.amount(scenario.first)} to {_format.amount(scenario.last)} the sampling ratio "
+        f"goes from {first:.2f} to {last:.2f}; FedPCS's cohorts use {_format.share(aware)} of the cap, random ones "
+        f"of the same size {_format.share(same)}, random ones planned for themselves {_format.share(own)}."
     )
 
 
@@ -211,20 +210,21 @@ def _findings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Finding, ...
     )
     first, last = ([float(one.ratio[t]) for one in mine] for t in (0, -1))
     falls = [falling_share(one.ratio) for one in mine]
-    words = f"{scenario.name} caps, {style.amount(scenario.first)} to {style.amount(scenario.last)}"
+    words = f"{scenario.name} caps, {_format.amount(scenario.first)} to {_format.amount(scenario.last)}"
     return (
         Finding(
             f"As the cap falls the server lowers the sampling ratio τ(t), as Theorem 7 says ({words}).",
-            f"τ(t) goes from {shared.spread(first, two_decimals)} to {shared.spread(last, two_decimals)}; it stays or "
-            f"falls in {shared.percent(min(falls))} of steps or more, by population (agreeing means "
-            f"{shared.percent(_GRADUAL)}). Cohorts are those of least cost, found numerically: "
-            "Theorem 7's closed form is no optimum of its own problem at any reward above zero.",
+            f"τ(t) goes from {_format.with_spread(first, _format.two_decimals)} to "
+            f"{_format.with_spread(last, _format.two_decimals)}; it stays or falls in {_format.share(min(falls))} of "
+            f"steps or more, by population (agreeing means {_format.share(_GRADUAL)}). Cohorts are those of least "
+            "cost, found numerically: Theorem 7's closed form is no optimum of its own problem at any reward above "
+            "zero.",
             verdict_on_ratio([one.ratio for one in mine]),
         ),
         Finding(
             f"FedPCS uses more of the cap than random sampling, in every round ({words}).",
             f"FedPCS less random: with the same clients and cohort sizes {shared.points(same)} "
-            f"(higher in {shared.percent(higher)} of rounds, lower in {shared.percent(lower)}); with cohorts "
+            f"(higher in {_format.share(higher)} of rounds, lower in {_format.share(lower)}); with cohorts "
             f"planned for random sampling's own clients {shared.points(own)}.",
             verdict_on_usage(same, own, lower),
         ),
@@ -255,8 +255,8 @@ def verdict_on_usage(same: PairedDifference, own: PairedDifference, lower: float
 def _table(told: Mapping[Scenario, Sequence[Outcome]]) -> Table:
     rows = []
     for scenario, mine in told.items():
-        ends = [shared.spread([float(one.ratio[t]) for one in mine], two_decimals) for t in (0, -1)]
-        usage = [shared.spread(_mean_usage(mine, arm), shared.percent) for arm in (FEDPCS, SAME, OWN)]
+        ends = [_format.with_spread([float(one.ratio[t]) for one in mine], _format.two_decimals) for t in (0, -1)]
+        usage = [_format.mean_and_spread(_mean_usage(mine, arm)) for arm in (FEDPCS, SAME, OWN)]
         rows.append((f"{scenario.name}, {scenario.first:g} to {scenario.last:g}", *ends, *usage))
     return Table(
         "Sampling ratio and mean privacy usage, mean ± standard deviation over populations",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 
@@ -42,7 +43,7 @@ def ratio_figure(ratios: FloatArray, caps: FloatArray) -> Figure:
     """Draw (populations, rounds) τ(t): thin lines each, their mean thick."""
     middle = ratios.mean(axis=0)
     title = (
-        f"As the cap falls from {style.amount(caps[0])} to {style.amount(caps[-1])} the sampling ratio goes from "
+        f"As the cap falls from {_format.amount(caps[0])} to {_format.amount(caps[-1])} the sampling ratio goes from "
         f"{middle[0]:.2f} to {middle[-1]:.2f}"
     )
     figure, (axes,) = style.new_figure(title)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.exhibits.server_cost_figures import cost_figure, saving_figure
@@ -132,7 +132,7 @@ def page_of(
 
 def _headline(costs: Costs) -> str:
     saved = gaps(costs, BLIND_OWN)
-    each = ", ".join(f"{shared.percent(gap.mean)} at {_ratio_words(ratio)}" for ratio, gap in saved.items())
+    each = ", ".join(f"{_format.share(gap.mean)} at {_ratio_words(ratio)}" for ratio, gap in saved.items())
     return f"FedPCS's server saves {each} against a budget-blind server that announces its own best rewards."
 
 
@@ -142,7 +142,7 @@ def _draw_words(costs: Costs) -> str:
         return ""
     alone = [1.0 - a / b for a, b in zip(costs[DRAW][RATIOS[0]], costs[BLIND][RATIOS[0]], strict=True)]
     return (
-        f" Drawing by budget saves {shared.percent(mean_and_std(alone)[0])} at {_ratio_words(RATIOS[0])} even if "
+        f" Drawing by budget saves {_format.share(mean_and_std(alone)[0])} at {_ratio_words(RATIOS[0])} even if "
         "clients do not respond to it."
     )
 
@@ -155,7 +155,10 @@ def _table(costs: Costs) -> Table:
     return Table(
         "The server's cost over the run, mean ± standard deviation over populations",
         ("sampler and clients", *map(_ratio_words, RATIOS)),
-        tuple((arm, *(shared.spread(values) for values in by_ratio.values())) for arm, by_ratio in costs.items()),
+        tuple(
+            (arm, *(_format.amount_and_spread(values) for values in by_ratio.values()))
+            for arm, by_ratio in costs.items()
+        ),
         note="Same rewards: those FedPCS's server announces at that τ; static and selfish clients are paid them too.",
     )
 
@@ -172,7 +175,7 @@ def _savings(costs: Costs) -> Table:
         "What FedPCS's server saves, as a share of the rival's cost, with 95 % intervals over populations",
         ("against", *map(_ratio_words, RATIOS)),
         tuple(
-            (rival, *(shared.difference(gap, shared.percent) for gap in by_ratio.values()))
+            (rival, *(shared.difference(gap, _format.share) for gap in by_ratio.values()))
             for rival, by_ratio in found.items()
         ),
         bold=clear,
@@ -183,7 +186,7 @@ def _savings(costs: Costs) -> Table:
 def _drawings(costs: Costs) -> tuple[Drawing, ...]:
     drawn = {arm: by_ratio for arm, by_ratio in costs.items() if arm not in (SELFISH, DRAW)}
     selfish = mean_and_std(costs[SELFISH][RATIOS[0]])[0]
-    note = f"Not drawn: clients that all sit at the lowest budget, {style.amount(selfish)} at τ = {RATIOS[0]:g}."
+    note = f"Not drawn: clients that all sit at the lowest budget, {_format.amount(selfish)} at τ = {RATIOS[0]:g}."
     saved = {rival: gaps(costs, rival) for rival in (BLIND_OWN, BLIND)}
     return (
         Drawing("cost by sampling ratio", lambda: cost_figure(drawn, _headline(costs).rstrip("."), note)),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
@@ -40,7 +41,7 @@ def findings(costs: Costs) -> tuple[Finding, ...]:
         Finding(
             f"FedPCS's server has the least cost at every sampling ratio. Here, against: {rival}.",
             "Saved, as a share of the rival's cost: "
-            + "; ".join(f"τ = {ratio:g}: {shared.difference(gap, shared.percent)}" for ratio, gap in found.items())
+            + "; ".join(f"τ = {ratio:g}: {shared.difference(gap, _format.share)}" for ratio, gap in found.items())
             + ".",
             verdict_on_lowest(found),
         )
@@ -86,7 +87,7 @@ def _draw_finding(costs: Costs) -> tuple[Finding, ...]:
     )
     shares = [drawn[ratio] / whole[ratio] for ratio in RATIOS if (whole[ratio] > 0.0).all()]
     told = "; ".join(
-        f"τ = {ratio:g}: {shared.percent(float(drawn[ratio].mean()))} of {shared.percent(float(whole[ratio].mean()))}"
+        f"τ = {ratio:g}: {_format.share(float(drawn[ratio].mean()))} of {_format.share(float(whole[ratio].mean()))}"
         for ratio in RATIOS
     )
     return (
@@ -130,7 +131,7 @@ def lemma_finding(lemma: LemmaCosts, num_seeds: int) -> tuple[Finding, ...]:
     extra = {ratio: _more(pairs) for ratio, pairs in known.items()}
     if not num_seeds:
         return ()
-    told = "; ".join(f"τ = {ratio:g}: {shared.difference(more, shared.percent)}" for ratio, more in extra.items())
+    told = "; ".join(f"τ = {ratio:g}: {shared.difference(more, _format.share)}" for ratio, more in extra.items())
     missing = sum(num_seeds - len(pairs) for pairs in lemma.values())
     left_out = f" {missing} games under the lemma's rewards did not certify and are left out." if missing else ""
     return (

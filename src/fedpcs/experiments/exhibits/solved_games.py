@@ -13,12 +13,13 @@ from typing import Literal
 import numpy as np
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.config import GameConfig, PopulationConfig, build_game
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Finding
-from fedpcs.experiments.paired import PairedDifference, mean_and_std
+from fedpcs.experiments.paired import PairedDifference
 from fedpcs.game import equilibrium
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.mean_field import ResponseMode
@@ -133,7 +134,7 @@ def certified_seeds(
 
 def failure_words(found: Equilibrium) -> str:
     """Return why a solution is not called an equilibrium."""
-    gain = style.gain(found.certificate.relative)
+    gain = _format.gain(found.certificate.relative)
     return (
         f"{SELECTION_WORDS[found.game.selection]}, K = {found.game.cohort_size[0]:.0f}, {found.reward.policy} rewards "
         f"({found.status}: deviating gains {gain}). {STATUS_MEANING[found.status].split('.')[0]}"
@@ -144,7 +145,7 @@ def certificates(equilibria: Mapping[str, Sequence[Equilibrium]]) -> dict[str, s
     """Return what clients gain by deviating from each equilibrium used, by what it was used for."""
     return {
         f"certificate, {use}": "mean gain by deviating ÷ mean best utility: "
-        + ", ".join(style.gain(found.certificate.relative) for found in solved)
+        + ", ".join(_format.gain(found.certificate.relative) for found in solved)
         for use, solved in equilibria.items()
     }
 
@@ -157,25 +158,7 @@ def behaved(found: Equilibrium, behaviour: Behaviour) -> FloatArray:
     return np.full(shape, found.game.budget_bounds[0])
 
 
-def spread(values: Sequence[float], write: Callable[[float], str] | None = None) -> str:
-    """Return a mean ± its standard deviation, with as many decimals as the mean; the mean alone of one value.
-
-    Example:
-        >>> spread([5600.0, 5700.0]), spread([6.0, 6.76]), spread([1.0])
-        ('5,650 ± 71', '6.38 ± 0.54', '1')
-    """
-    mean, std = mean_and_std(values)
-    written = (write or style.amount)(mean)
-    if std is None:
-        return written
-    if write is None and written.endswith("million"):
-        return f"{mean / 1e6:,.1f} ± {std / 1e6:,.1f} million".replace("-", "−")
-    if write is not None or not written.replace(",", "").replace(".", "").lstrip("−").isdigit():
-        return f"{written} ± {(write or style.amount)(std)}"
-    return f"{written} ± {std:,.{len(written.partition('.')[2])}f}"
-
-
-def difference(found: PairedDifference, write: Callable[[float], str] = style.amount, unit: str = "") -> str:
+def difference(found: PairedDifference, write: Callable[[float], str] = _format.amount, unit: str = "") -> str:
     r"""Return a paired difference with its interval.
 
     Example:
@@ -190,29 +173,9 @@ def difference(found: PairedDifference, write: Callable[[float], str] = style.am
     )
 
 
-def percent(share: float) -> str:
-    r"""Return a share in per cent with one decimal, never parted from its sign.
-
-    Example:
-        >>> percent(-0.0123)
-        '−1.2\xa0%'
-    """
-    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%".replace("-", "−")
-
-
-def two_decimals(value: float) -> str:
-    """Return a number with two decimals.
-
-    Example:
-        >>> two_decimals(-0.456)
-        '−0.46'
-    """
-    return f"{value:.2f}".replace("-", "−")
-
-
 def points(found: PairedDifference) -> str:
     """Return a paired difference of shares in percentage points."""
-    return difference(found, lambda share: f"{100.0 * share:.1f}".replace("-", "−"), " points")
+    return difference(found, _format.points, " points")
 
 
 def of_one_population(figure: Figure) -> Figure:

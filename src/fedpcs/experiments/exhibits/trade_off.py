@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import Run
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
@@ -32,7 +33,6 @@ from fedpcs.experiments.sweep_groups import Group, group, summary
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_points import TradeOff
 from fedpcs.experiments.sweep_tradeoff import Cost, tradeoff_figure
-from fedpcs.experiments.sweep_words import points
 
 _UNIT, _WORTH = 0.005, 10_000.0  # where both ways of planning meet
 _UNITS = (0.00125, _UNIT, 0.02)
@@ -149,7 +149,7 @@ def _title(groups: Sequence[Group], cost: Cost) -> str:
     costs = [series.mean(*PATHS[cost]) for one in along for series in one.series]
     least, most = (cost_number(one, cost) for one in (min(costs), max(costs)))
     apart = 100.0 * max(max(some) - min(some) for some in means)
-    reached = f"accuracy goes from {points(min(means[0]))} to {points(max(means[-1]))}"
+    reached = f"accuracy goes from {_format.share(min(means[0]))} to {_format.share(max(means[-1]))}"
     return (
         f"From {COST_NAMES[cost]} of {least} to {most} {reached}; under one plan samplers are within {apart:.1f} points"
     )

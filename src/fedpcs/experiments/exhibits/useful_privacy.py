@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits import verdicts
@@ -21,13 +22,12 @@ from fedpcs.experiments.exhibits.accuracy_cells import Run
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Drawing, Finding, Page
 from fedpcs.experiments.paired import PairedDifference, paired_difference
-from fedpcs.experiments.run_table import rounded_up
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed, summary
 from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
 from fedpcs.experiments.sweep_points import TradeOff
 from fedpcs.experiments.sweep_tradeoff import Cost, tradeoff_figure
-from fedpcs.experiments.sweep_words import difference_words, points, spread_words
+from fedpcs.experiments.sweep_words import difference_words
 from fedpcs.experiments.try_out import try_sampler
 from fedpcs.sampling import make_sampler
 
@@ -141,8 +141,8 @@ def _headline(main: tuple[Group, Series] | None) -> str:
     place, series = main
     middle, greatest = series.mean("spent", "epsilon", "median"), series.greatest("spent", "epsilon", "maximum")
     return (
-        f"FedPCS comes to {spread_words(*summary(series))} on fixed features with rule {place.variant}; the median "
-        f"client spends ε = {rounded_up(middle)}, the greatest {rounded_up(greatest)} (δ = "
+        f"FedPCS comes to {_format.share_and_spread(*summary(series))} on fixed features with rule {place.variant}; "
+        f"the median client spends ε = {_format.rounded_up(middle)}, the greatest {_format.rounded_up(greatest)} (δ = "
         f"{series.done[0].result['delta']:g})."
     )
 
@@ -153,16 +153,17 @@ def _findings(series: Series, model: str) -> tuple[Finding, ...]:
     is_private = middle <= _MOST_EPSILON
     above = paired_difference(series.accuracy, np.zeros(series.accuracy.size))
     words = (
-        f"{model}, rule {MAIN_RULE}: {spread_words(*summary(series))} (95 % interval {points(above.low)} to "
-        f"{points(above.high)}), the median client's ε at most {rounded_up(middle)} in every seed."
+        f"{model}, rule {MAIN_RULE}: {_format.share_and_spread(*summary(series))} (95 % interval "
+        f"{_format.share(above.low)} to {_format.share(above.high)}), the median client's ε at most "
+        f"{_format.rounded_up(middle)} in every seed."
     )
 
     def held(claim: str, goal: float) -> Finding:
         return Finding(claim, words, verdicts.on_level(series.accuracy, goal) if is_private else "differs")
 
     return (
-        held(f"Goal: at least {points(_GOAL)} with the median client at ε ≤ {_MOST_EPSILON:g}.", _GOAL),
-        held(f"Goal beyond: {points(_BEYOND)}.", _BEYOND),
+        held(f"Goal: at least {_format.share(_GOAL)} with the median client at ε ≤ {_MOST_EPSILON:g}.", _GOAL),
+        held(f"Goal beyond: {_format.share(_BEYOND)}.", _BEYOND),
     )
 
 
@@ -190,7 +191,7 @@ def bargain(found: Group, cost: Cost, claim: str, num_comparisons: int = 1) -> l
 
 def cost_number(value: float, cost: Cost) -> str:
     """Return a cost as pages write it; ε is rounded up."""
-    return rounded_up(value) if cost == "epsilon" else f"{value:,.0f}"
+    return _format.rounded_up(value) if cost == "epsilon" else f"{value:,.0f}"
 
 
 def _extra_words(extra: PairedDifference, cost: Cost) -> str:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits import verdicts
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -131,8 +131,8 @@ def _shares(outcomes: Sequence[Outcome], arm: str) -> list[float]:
 def _headline(outcomes: Sequence[Outcome]) -> str:
     aware, blind = (mean_and_std(_shares(outcomes, arm))[0] for arm in (FEDPCS, BLIND))
     return (
-        f"Clients of FedPCS reach {shared.percent(aware)} of the best welfare their bounds allow; rational clients of "
-        f"a budget-blind sampler, {shared.percent(blind)} under the same rewards."
+        f"Clients of FedPCS reach {_format.share(aware)} of the best welfare their bounds allow; rational clients of "
+        f"a budget-blind sampler, {_format.share(blind)} under the same rewards."
     )
 
 
@@ -145,9 +145,9 @@ def _findings(outcomes: Sequence[Outcome]) -> tuple[Finding, ...]:
     return (
         Finding(
             "FedPCS closely approximates the socially optimal strategy throughout training.",
-            f"It reaches {shared.spread(aware, shared.percent)} of the bounded optimum over the run (closely means "
-            f"{style.percent(_CLOSE)}, in part {style.percent(_HALF)}). In "
-            f"{style.percent(losing)} of rounds its welfare is negative{why}.",
+            f"It reaches {_format.mean_and_spread(aware)} of the bounded optimum over the run (closely means "
+            f"{_format.percent(_CLOSE)}, in part {_format.percent(_HALF)}). In "
+            f"{_format.percent(losing)} of rounds its welfare is negative{why}.",
             verdict_on_closeness(aware, losing),
         ),
         Finding(
@@ -184,8 +184,8 @@ def _random_bound(outcomes: Sequence[Outcome]) -> Finding:
     return Finding(
         "Proposition 4: with everyone at the lowest budget the price of anarchy is at least ΣR Σ(1/ψ) / (4Nρ_L(T+1)).",
         f"Its premise, positive welfare at the lowest budget, holds for {held}. There the price, against the unbounded "
-        f"optimum, is {shared.spread([price for price, _ in known]) if known else 'not defined'}; the bound is "
-        f"{shared.spread(bounds)}.",
+        f"optimum, is {_format.amount_and_spread([price for price, _ in known]) if known else 'not defined'}; the "
+        f"bound is {_format.amount_and_spread(bounds)}.",
         verdict,
     )
 
@@ -208,8 +208,8 @@ def _private_bound(outcomes: Sequence[Outcome]) -> Finding:
         "Theorem 6: FedPCS's price of anarchy is at most R_max Σ(1/ψ) / (2N).",
         f"What its proof assumes (mean reward at most the mean aversion, positive welfare at the highest budget) holds "
         f"for {len(held)} of {len(outcomes)} populations, so elsewhere it bounds nothing. The bound would be "
-        f"{shared.spread(bounds)}; the price against the unbounded optimum is "
-        f"{shared.spread(prices) if prices else 'not defined'}.",
+        f"{_format.amount_and_spread(bounds)}; the price against the unbounded optimum is "
+        f"{_format.amount_and_spread(prices) if prices else 'not defined'}.",
         verdict,
     )
 
@@ -220,9 +220,9 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
         totals = [_totals(one)[arm] for one in outcomes]
         shares = share_of(totals, [one.worth.optimum_bounded for one in outcomes])
         prices = [1.0 / share for share in shares if share > 0.0]
-        price = shared.spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
+        price = _format.amount_and_spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
         told = "–" if arm == UNBOUNDED else price  # nobody plays it
-        rows.append((arm, shared.spread(totals), shared.spread(shares, shared.percent), told))
+        rows.append((arm, _format.mean_and_spread(totals), _format.amount_and_spread(shares), told))
     return Table(
         "Welfare over the run, mean ± standard deviation over populations",
         ("clients", "welfare", "share of the optimum", "price of anarchy"),
@@ -243,12 +243,12 @@ def _bounds(outcomes: Sequence[Outcome]) -> Table:
         (
             (
                 "Proposition 4, at least (all at the lowest)",
-                shared.spread([one.price.paper_random_bound for one in outcomes]),
+                _format.amount_and_spread([one.price.paper_random_bound for one in outcomes]),
                 f"{random} of {num}",
             ),
             (
                 "Theorem 6, at most (FedPCS)",
-                shared.spread([one.price.paper_private_bound for one in outcomes]),
+                _format.amount_and_spread([one.price.paper_private_bound for one in outcomes]),
                 f"{private} of {num}",
             ),
         ),
@@ -258,8 +258,8 @@ def _bounds(outcomes: Sequence[Outcome]) -> Table:
 def _drawings(outcomes: Sequence[Outcome]) -> tuple[Drawing, ...]:
     aware, blind = (mean_and_std(_shares(outcomes, arm))[0] for arm in (FEDPCS, BLIND))
     title = (
-        f"Over the run FedPCS reaches {shared.percent(aware)} of the best welfare, a budget-blind sampler with "
-        f"rational clients {shared.percent(blind)}"
+        f"Over the run FedPCS reaches {_format.share(aware)} of the best welfare, a budget-blind sampler with "
+        f"rational clients {_format.share(blind)}"
     )
     caption = f"Welfare by round, mean of {len(outcomes)} populations"
     paths = {arm: np.mean([one.by_round[arm] for one in outcomes], axis=0) for arm in outcomes[0].by_round}
