@@ -12,6 +12,7 @@ import torch
 from command_line import fedpcs
 from torch.nn import functional
 
+from fedpcs import _format
 from fedpcs.experiments import doctor
 from fedpcs.experiments.arm_plan import dealt_out, load_for, sampler_of
 from fedpcs.experiments.doctor import Check, check_installation
@@ -46,7 +47,7 @@ def test_a_working_installation_has_nothing_wrong(tmp_path):
     checks = by_subject(check_installation(tmp_path))
     assert [one for one in checks.values() if one.standing == "wrong"] == []
     assert f"torch {torch.__version__}" in checks["libraries"].found
-    assert "4.3772 exact, 4.7284 tight, 5.2985 standard" in checks["privacy"].found
+    assert "4.38 exact, 4.73 tight, 5.30 standard" in checks["privacy"].found
     assert f"digits; looked in {tmp_path}" in checks["data"].found
 
 
@@ -125,7 +126,10 @@ def test_noise_and_epsilon_are_those_of_the_solved_game():
     delta = float(config.privacy.delta)
     usual = to_epsilon(float(np.median(0.5 * schedule.budget.sum(axis=0))), delta, "exact")
     always = to_epsilon(float(schedule.budget.sum(axis=0).max()), delta, "exact")
-    assert f"others, {usual:.3g}; of whoever is always drawn, at most {always:.3g}" in checks["privacy, random"].found
+    assert (
+        f"others, {_format.rounded_up(usual)}; of whoever is always drawn, at most {_format.rounded_up(always)}"
+        in checks["privacy, random"].found
+    )
     assert "limit_epsilon = 5" in checks["privacy, random"].found
 
 

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._threads import num_cores
 
 Standing = Literal["fine", "note", "wrong"]
@@ -109,10 +110,11 @@ def _game() -> Check:
 
 
 def _privacy() -> Check:
-    from fedpcs.privacy.conversion import epsilon_profile, to_delta
+    from fedpcs.privacy.conversion import METHODS, epsilon_profile, to_delta
 
     found = epsilon_profile(0.5, 1e-5)
-    words = f"ρ = 0.5 at δ = 1e-5: ε = {found.exact:.4f} exact, {found.tight:.4f} tight, {found.standard:.4f} standard"
+    shown = ", ".join(f"{_format.rounded_up(getattr(found, method))} {method}" for method in METHODS)
+    words = f"ρ = 0.5 at δ = 10⁻⁵: ε = {shown}"
     is_sound = found.exact <= found.tight <= found.standard
     comes_back = abs(to_delta(0.5, found.exact, "exact") / 1e-5 - 1.0) < 1e-6
     if not (is_sound and comes_back):

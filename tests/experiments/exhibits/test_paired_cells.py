@@ -108,16 +108,18 @@ def column(found: Group, heading: str) -> list[str]:
     return [row[table.headings.index(heading)] for row in table.rows]
 
 
-def test_epsilon_is_a_mean_over_seeds_but_the_greatest_clients_the_greatest_of_all() -> None:
+def test_epsilon_is_the_least_of_all_seeds_the_mean_of_their_medians_and_the_greatest_of_all() -> None:
     """Seeds' medians are 1, 2 and 6, their least clients' half of that, their greatest clients' twice."""
     done = tuple(made(CELLS["random", seed], 0.8, epsilon=epsilon) for seed, epsilon in enumerate((1.0, 2.0, 6.0)))
     found = Group(TUNED, done[0].cell.point, (Series("random", done),))
-    assert column(found, "ε") == ["1.50 / 3.00 / 12.00"]
+    assert column(found, "ε") == ["0.500 / 3.00 / 12.0"]
 
 
-def test_rewards_are_what_was_paid_on_average() -> None:
+def test_rewards_are_the_mean_of_what_was_paid_with_its_spread() -> None:
     done = tuple(made(CELLS["random", seed], 0.8, paid=paid) for seed, paid in enumerate((100.0, 200.0, 600.0)))
-    assert column(Group(TUNED, done[0].cell.point, (Series("random", done),)), "rewards") == ["300"]
+    assert column(Group(TUNED, done[0].cell.point, (Series("random", done),)), "rewards") == [
+        "300\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}265"
+    ]
 
 
 @pytest.mark.parametrize("library", ["torch", "numpy", "scipy", "numba"])

@@ -102,7 +102,7 @@ def test_lines_run_through_the_plans_of_one_cost_in_their_order():
 
 def test_the_headline_names_both_ends_and_how_far_samplers_are_apart():
     headline = page(of_fedpcs(0.013, 0.0)).headline.replace("\N{NO-BREAK SPACE}", " ")
-    assert "From a median ε of 0.13 to 2.02 accuracy goes from 68.1 % to 83.3 %" in headline  # ε is rounded up
+    assert "From a median ε of 0.127 to 2.02 accuracy goes from 68.1 % to 83.3 %" in headline  # ε is rounded up
     assert headline.endswith("samplers are within 1.3 points.")
 
 

@@ -222,7 +222,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
         prices = [1.0 / share for share in shares if share > 0.0]
         price = _format.amount_and_spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
         told = "–" if arm == UNBOUNDED else price  # nobody plays it
-        rows.append((arm, _format.mean_and_spread(totals), _format.amount_and_spread(shares), told))
+        rows.append((arm, _format.amount_and_spread(totals), _format.mean_and_spread(shares), told))
     return Table(
         "Welfare over the run, mean ± standard deviation over populations",
         ("clients", "welfare", "share of the optimum", "price of anarchy"),
