@@ -388,7 +388,7 @@ def test_what_accuracies_cost_stands_beside_them():
     assert len(spending.rows) == 2 * len(SAMPLERS)
     columns = dict(zip(spending.headings, zip(*spending.rows, strict=True), strict=True))
     assert set(columns["ε"]) == {"2.50 / 5.00 / 10.0"}
-    assert set(columns["rewards"]) == {"100"}
+    assert set(columns["rewards"]) == {"100\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0"}
     assert set(columns["exploitability"]) == {"0.001\N{NO-BREAK SPACE}%"}
     assert set(columns["W"]) == {"1"}
     # Of the median client, 5 long with its noise, of which 3 is noise: 4 is left.
