@@ -322,7 +322,7 @@ def test_the_spread_of_epsilon_is_over_the_clients_that_were_charged(ledger):
         ledger.charge(key(client=client), release(rho, family=Family.GAUSSIAN if client else Family.DISCRETE_GAUSSIAN))
     each = [ledger.spent(client).epsilon(1e-6) for client in range(6)]
     spread = ledger.epsilon_spread(1e-6)
-    assert spread == EpsilonSpread(min(each), statistics.median_high(each), max(each), 6)
+    assert spread == EpsilonSpread(min(each), statistics.median(each), max(each), 6)
     assert ledger.clients() == ("0", "1", "2", "3", "4", "5", "idle")
 
 

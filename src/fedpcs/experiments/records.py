@@ -22,7 +22,7 @@ _MOST_SPELLED_OUT = 20
 
 @dataclass(frozen=True)
 class Spread:
-    """Least, median and greatest over clients."""
+    """Least, median and greatest over clients; of an even number the median is the mean of the two in the middle."""
 
     minimum: float
     median: float
@@ -40,10 +40,12 @@ def spread(values: Sequence[float]) -> Spread:
     Example:
         >>> spread([3.0, 1.0, 2.0])
         Spread(minimum=1.0, median=2.0, maximum=3.0)
+        >>> spread([3.0, 1.0]).median
+        2.0
     """
     if not len(values):
         return Spread(0.0, 0.0, 0.0)
-    return Spread(float(min(values)), float(statistics.median_high(values)), float(max(values)))
+    return Spread(float(min(values)), float(statistics.median(values)), float(max(values)))
 
 
 @dataclass(frozen=True)
@@ -62,17 +64,23 @@ class Spent:
 
 
 def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
-    """Return what clients have spent; ε is monotone in ρ, so three conversions are enough."""
+    """Return what clients have spent so far.
+
+    The median ε is the median of the clients' ε, not the ε of their median ρ. ε grows with ρ, so it is enough to
+    convert what the least, the one or two in the middle and the greatest have spent.
+    """
     charged = np.sort(state.spent[state.spent > 0])
-    rho = spread((charged / NANOS_PER_UNIT).tolist())
     if charged.size == 0:
-        return Spent(rho, Spread(0.0, 0.0, 0.0), 0)
+        return Spent(Spread(0.0, 0.0, 0.0), Spread(0.0, 0.0, 0.0), 0)
     # Imported here because it brings SciPy, for which a run without privacy need not wait.
     from fedpcs.privacy.conversion import Method, to_epsilon
 
     law: Method = "exact" if is_gaussian else "tight"
-    found = [to_epsilon(Rho(int(charged[k])), delta, law) for k in (0, charged.size // 2, -1)]
-    return Spent(rho, Spread(*found), int(charged.size))
+    nanos = [int(charged[k]) for k in (0, (charged.size - 1) // 2, charged.size // 2, -1)]
+    least, low, high, greatest = (to_epsilon(Rho(one), delta, law) for one in nanos)
+    # Whole numbers are added and divided once, so that ρ is the float nearest to the exact median.
+    rho = Spread(nanos[0] / NANOS_PER_UNIT, (nanos[1] + nanos[2]) / (2 * NANOS_PER_UNIT), nanos[3] / NANOS_PER_UNIT)
+    return Spent(rho, Spread(least, statistics.fmean((low, high)), greatest), int(charged.size))
 
 
 def draw_record(opened: OpenRound, heard: Heard) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class EpsilonSpread:
 
     Attributes:
         minimum: Of the client that spent least.
-        median: Of the client in the middle; of the higher one if there are two.
+        median: Of the clients' ε: of the client in the middle, or the mean of the two in the middle.
         maximum: Of the client that spent most.
         num_clients: How many clients were charged.
     """

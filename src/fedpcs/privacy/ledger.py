@@ -174,7 +174,7 @@ class PrivacyLedger:
             for nanos, is_gaussian in {*totals, (0, 1)}
         }
         found = [epsilon_of[total] for total in totals] or [0.0]
-        return EpsilonSpread(min(found), statistics.median_high(found), max(found), len(totals))
+        return EpsilonSpread(min(found), statistics.median(found), max(found), len(totals))
 
     def owe(self, key: ReleaseKey, amount: float | Fraction) -> bool:
         """Write down a reward, to the nearest billionth. Return False if it was written before.
