@@ -51,7 +51,7 @@ class Examined:
 
 def examine(wild: WildGame, *, effort: Effort | None = None) -> Examined:
     """Solve a game, judge the profile and compare."""
-    effort = effort or Effort(passes=1)
+    effort = effort or Effort()
     began = time.perf_counter()
     try:
         found = solve(wild.game, wild.reward, tolerance=wild.tolerance, throw=False)
@@ -88,7 +88,7 @@ def compare(certificate: Certificate, judged: Judgement, tolerance: float) -> tu
 
 def compare_profile(profile: Profile, wild: WildGame, *, effort: Effort | None = None) -> tuple[str, ...]:
     """Certify and judge any profile of a game, equilibrium or not, and return the findings."""
-    judged = judge(profile, wild.reward, wild.game, effort=effort or Effort(passes=1))
+    judged = judge(profile, wild.reward, wild.game, effort=effort or Effort())
     return compare(certify(profile, wild.reward, wild.game), judged, wild.tolerance)
 
 

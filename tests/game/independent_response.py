@@ -38,12 +38,12 @@ class Effort:
     even: int = 48
     spread: int = 48
     cluster: int = 18
-    passes: int = 2
-    polish: int = 24
+    passes: int = 1
+    polish: int = 12
 
     def doubled(self) -> Effort:
         """Return about four times the work."""
-        return Effort(2 * self.even, 2 * self.spread, 2 * self.cluster, self.passes + 1, self.polish + 8)
+        return Effort(2 * self.even, 2 * self.spread, 2 * self.cluster, self.passes + 1, self.polish + 6)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Players:
             total = self.clients * self.mean[t]
             if cohort < 2.0:  # the kink: P = min(1, x)
                 stage[t] = np.where(high >= total, np.inf, 0.0)
-            edges = low + (high - low) * np.linspace(0.0, 1.0, 65)[:, None] ** 2
+            edges = low + (high - low) * np.linspace(0.0, 1.0, 25)[:, None] ** 2
             for a, b in pairwise(edges):
                 stage[t] = np.maximum(stage[t], self._stage_dip(t, a, b, cohort, total))
         return stage[::-1].cumsum(axis=0)[::-1]
