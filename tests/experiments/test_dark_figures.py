@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from pages import contrast, small_figure
 
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments import sweep_pens
+from fedpcs.experiments import palette as colours
 from fedpcs.experiments.dark_figures import DARK, GROUND, as_dark
 from fedpcs.experiments.run_figures_page import as_svg
 
@@ -21,7 +21,7 @@ LETTERS = ("INK", "GREY", "BLUE", "ORANGE", "DARK_ORANGE", "GREEN", "VERMILION")
 
 def palette() -> dict[str, str]:
     """Return every colour the modules name."""
-    named = {**vars(style), **vars(sweep_pens)}
+    named = {**vars(style), **vars(colours)}
     return {name: v.lower() for name, v in named.items() if isinstance(v, str) and re.fullmatch("#[0-9A-Fa-f]{6}", v)}
 
 
@@ -41,8 +41,8 @@ def test_letters_and_lines_are_read_on_the_dark_ground() -> None:
     assert contrast(DARK[palette()["PALE"]], GROUND) >= 3.0
 
 
-def test_letters_of_sweeps_are_read_on_white() -> None:
-    pens = sweep_pens.pens([f"sampler {k}" for k in range(9)])
+def test_letters_are_read_on_white() -> None:
+    pens = colours.pens([f"sampler {k}" for k in range(9)])
     assert min(contrast(pen.colour, "#ffffff") for pen in pens.values()) >= 4.5
 
 

@@ -18,10 +18,10 @@ from pages import SAMPLERS
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.dark_figures import DARK, as_dark
+from fedpcs.experiments.palette import pens
 from fedpcs.experiments.run_figures_page import NothingToDraw, as_svg, picture_of
 from fedpcs.experiments.sweep_figures import bars_figure, curves_figure, tradeoff_figure
 from fedpcs.experiments.sweep_labels import place
-from fedpcs.experiments.sweep_pens import pens
 from fedpcs.experiments.sweep_points import Bar, Curve, TradeOff
 from fedpcs.experiments.sweep_spent import spent_figure
 

@@ -17,6 +17,7 @@ from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.merged_types import merge_note, merge_types
+from fedpcs.experiments.palette import pens
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
@@ -154,12 +155,13 @@ def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
 def _draw_usage(axes: Axes, aware: Usage, blind: Usage, draws: int) -> None:
     rounds = aware.middle.size
     labels = []
-    samplers = ((blind, style.ORANGE, style.DARK_ORANGE, "random"), (aware, style.BLUE, style.BLUE, "FedPCS"))
-    for usage, colour, text_colour, words in samplers:
+    looks = pens(("random", "FedPCS"))
+    for usage, words in ((blind, "random"), (aware, "FedPCS")):
+        colour = looks[words].colour
         if usage.low is not None and usage.high is not None:
             axes.fill_between(range(rounds), 100 * usage.low, 100 * usage.high, color=colour, alpha=0.25, lw=0)
         axes.plot(100 * usage.middle, color=colour, linewidth=1.8, marker=style.marker(rounds), markersize=4)
-        labels.append(style.EndLabel(words, 100 * float(usage.middle[-1]), text_colour))
+        labels.append(style.EndLabel(words, 100 * float(usage.middle[-1]), colour))
     axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES)
     labels.append(style.EndLabel("the cap", 100.0, style.INK))
     drawn = [

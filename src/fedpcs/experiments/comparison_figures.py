@@ -93,16 +93,16 @@ def _welfare_title(worth: welfare.Welfare, price: welfare.PriceOfAnarchy) -> str
     share = worth.equilibrium / worth.optimum_bounded
     other = "the budget-blind sampler's is not positive"
     if price.budget_blind is not None:
-        other = f"{worth.budget_blind / worth.optimum_bounded:.1%} under a budget-blind sampler"
-    return f"Clients reach {share:.1%} of the best possible welfare; {other}".replace("%", "\N{NO-BREAK SPACE}%")
+        other = f"{_format.share(worth.budget_blind / worth.optimum_bounded)} under a budget-blind sampler"
+    return f"Clients reach {_format.share(share)} of the best possible welfare; {other}"
 
 
 def _draw_worth(axes: Axes, worth: welfare.Welfare) -> None:
     bars = {
         "optimum within bounds": (worth.optimum_bounded, style.PALE),
         "this solution": (worth.equilibrium, style.BLUE),
-        "budget-blind sampler": (worth.budget_blind, style.ORANGE),
-        "all at lowest budget": (worth.worst_case, style.GREY),
+        "budget-blind sampler": (worth.budget_blind, style.GREY),
+        "all at lowest budget": (worth.worst_case, style.ORANGE),
     }
     values = [value for value, _ in bars.values()]
     drawn = axes.barh(range(4), values, height=0.6, color=[colour for _, colour in bars.values()])
@@ -123,8 +123,8 @@ def _draw_worth(axes: Axes, worth: welfare.Welfare) -> None:
 def _draw_price(axes: Axes, price: welfare.PriceOfAnarchy) -> None:
     rows = (
         (1, price.equilibrium, style.BLUE),
-        (2, price.budget_blind, style.ORANGE),
-        (3, price.worst_case, style.GREY),
+        (2, price.budget_blind, style.GREY),
+        (3, price.worst_case, style.ORANGE),
     )
     known = [value for _, value, _ in rows if value is not None]
     axes.set_xscale("log")

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens
+from fedpcs.experiments.palette import Pen
+from fedpcs.experiments.run_figures_lines import draw_line, fit, pens
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_report_files import ArmFiles, RunFiles, SamplerFiles, Track, mean_track
 

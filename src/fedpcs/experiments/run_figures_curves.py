@@ -44,7 +44,7 @@ def _curves(run: RunFiles, name: str, written: Callable[[float], str]) -> Figure
             axes.plot(track.rounds, track.values, color=pen.colour, linewidth=0.7, alpha=0.4)
         draw_line(axes, mean, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label=sampler.name)
         everything += tracks
-        labels.append(style.EndLabel(pen.name, float(mean.values[-1]), pen.colour))
+        labels.append(style.EndLabel(pen.label, float(mean.values[-1]), pen.colour))
     fit(axes, everything)
     style.round_axis(axes, run.config.rounds)
     style.label_ends(axes, labels, panel_inches=2.8)

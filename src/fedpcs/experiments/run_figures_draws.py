@@ -13,7 +13,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens, thinned
+from fedpcs.experiments.palette import Pen
+from fedpcs.experiments.run_figures_lines import draw_line, fit, pens, thinned
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_report_files import ArmFiles, RunFiles, SamplerFiles, Track, mean_track
 
@@ -65,7 +66,7 @@ def _draw_times(
         shown = thinned(curve)
         axes.step(shown.rounds, shown.values, where="mid", color=pen.colour, linewidth=pen.width, linestyle=pen.stroke)
         curves.append(curve)
-        labels.append(style.EndLabel(pen.name, float(curve.values[-1]), pen.colour))
+        labels.append(style.EndLabel(pen.label, float(curve.values[-1]), pen.colour))
     fit(axes, curves, from_zero=True)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.6g}\N{NO-BREAK SPACE}%"))
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
@@ -82,7 +83,7 @@ def _draw_scores(axes: Axes, designed: dict[str, Track], styles: dict[str, Pen])
     for name, track in designed.items():
         pen = styles[name]
         draw_line(axes, track, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label=name)
-        labels.append(style.EndLabel(pen.name, float(track.values[-1]), pen.colour))
+        labels.append(style.EndLabel(pen.label, float(track.values[-1]), pen.colour))
     one = Track(np.array([0.0]), np.array([1.0]))
     fit(axes, [*designed.values(), one], from_zero=True)
     axes.set_ylabel("drawn − designed,\nin std. dev.", color=style.INK)

@@ -13,7 +13,8 @@ from matplotlib.ticker import FuncFormatter
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, joined, pens
+from fedpcs.experiments.palette import Pen
+from fedpcs.experiments.run_figures_lines import draw_line, fit, joined, pens
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_report_files import RunFiles, Track, mean_track
 
@@ -62,7 +63,7 @@ def _draw_each(axes: Axes, tracks: dict[str, Track], styles: dict[str, Pen], pan
     for name, track in tracks.items():
         pen = styles[name]
         draw_line(axes, track, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label=name)
-        labels.append(style.EndLabel(pen.name, float(track.values[-1]), pen.colour))
+        labels.append(style.EndLabel(pen.label, float(track.values[-1]), pen.colour))
     fit(axes, list(tracks.values()), from_zero=True)
     style.label_ends(axes, labels, panel_inches=panel_inches)
 

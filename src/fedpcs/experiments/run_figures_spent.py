@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.run_figures_lines import Pen, draw_line, fit, pens, thinned
+from fedpcs.experiments.palette import Pen
+from fedpcs.experiments.run_figures_lines import draw_line, fit, pens, thinned
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles, Track, at_common_rounds
 
@@ -64,8 +65,8 @@ def _draw_band(axes: Axes, sampler: SamplerFiles, greatest: Track, pen: Pen) -> 
     draw_line(axes, greatest, pen.colour, linewidth=0.8, alpha=0.7, marker="", label="greatest")
     draw_line(axes, middle, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label="median")
     return [
-        style.EndLabel(f"{pen.name}, greatest", float(greatest.values[-1]), pen.colour),
-        style.EndLabel(f"{pen.name}, median", float(middle.values[-1]), pen.colour),
+        style.EndLabel(f"{pen.label}, greatest", float(greatest.values[-1]), pen.colour),
+        style.EndLabel(f"{pen.label}, median", float(middle.values[-1]), pen.colour),
     ]
 
 
@@ -73,7 +74,7 @@ def _draw_lines(axes: Axes, sampler: SamplerFiles, greatest: Track, pen: Pen) ->
     middle = over_seeds(sampler, "median", np.mean)
     draw_line(axes, greatest, pen.colour, linewidth=pen.width, linestyle=pen.stroke, label="greatest")
     draw_line(axes, middle, pen.colour, linewidth=0.9, linestyle=pen.stroke, alpha=0.45, label="median")
-    return [style.EndLabel(pen.name, float(greatest.values[-1]), pen.colour)]
+    return [style.EndLabel(pen.label, float(greatest.values[-1]), pen.colour)]
 
 
 def _draw_limit(axes: Axes, limit: float) -> style.EndLabel:

@@ -13,9 +13,9 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
+from fedpcs.experiments.palette import DARK_VERMILION, Pen, pens
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.sweep_labels import PointLabel, label_line_ends
-from fedpcs.experiments.sweep_pens import DARK_VERMILION, Pen, pens
 from fedpcs.experiments.sweep_points import Bar, Curve
 from fedpcs.experiments.sweep_tradeoff import percent_ticks
 from fedpcs.experiments.sweep_tradeoff import tradeoff_figure as tradeoff_figure
@@ -66,7 +66,7 @@ def _known(curve: Curve) -> Curve:
 
 
 def _end_label(curve: Curve, pen: Pen) -> PointLabel:
-    return PointLabel(pen.sign + pen.name, float(curve.rounds[-1]), float(curve.mean[-1]), pen.colour)
+    return PointLabel(pen.label, float(curve.rounds[-1]), float(curve.mean[-1]), pen.colour)
 
 
 def _draw_curve(axes: Axes, curve: Curve, pen: Pen, *, is_crowded: bool) -> None:

@@ -16,11 +16,11 @@ from fedpcs.errors import CorruptFile, FedpcsError
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.page import Drawing
+from fedpcs.experiments.palette import pens
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_groups import Group
 from fedpcs.experiments.sweep_labels import PointLabel, label_line_ends
-from fedpcs.experiments.sweep_pens import pens
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import Method, to_epsilon
 from fedpcs.privacy.ledger import PrivacyLedger
@@ -106,7 +106,7 @@ def spent_figure(spent: Mapping[str, FloatArray], note: str = "") -> Figure:
         share = (np.arange(values.size) + 1.0) / values.size
         drawn = np.where(values > 0.0, values, np.nan) if is_log else values
         axes.plot(share[kept], drawn[kept], color=pen.colour, linestyle=pen.stroke, linewidth=pen.width, label=name)
-        labels.append(PointLabel(pen.sign + pen.name, 1.0, float(values[-1]), pen.colour))
+        labels.append(PointLabel(pen.label, 1.0, float(values[-1]), pen.colour))
     every = np.concatenate(list(shown.values()))
     if is_log:
         low, high = float(every[every > 0.0].min()), float(every.max())

@@ -15,9 +15,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
+from fedpcs.experiments.palette import Pen, pens, short
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.sweep_labels import PointLabel, label_points
-from fedpcs.experiments.sweep_pens import Pen, pens, short
 from fedpcs.experiments.sweep_points import TradeOff
 
 Cost = Literal["epsilon", "paid"]

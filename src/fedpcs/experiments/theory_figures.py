@@ -11,7 +11,7 @@ from matplotlib.ticker import NullFormatter
 
 from fedpcs import _format
 from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.sweep_pens import pens
+from fedpcs.experiments.palette import pens
 from fedpcs.experiments.theory_quadratic import QuadraticTheory
 from fedpcs.experiments.theory_run import ArmTheory
 

@@ -12,13 +12,9 @@ from matplotlib.ticker import MaxNLocator
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
+from fedpcs.experiments.palette import pens
 
 _COLOURS = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white", style.VERMILION])
-_LINE_COLOURS = (
-    (style.BLUE, style.BLUE),
-    (style.ORANGE, style.DARK_ORANGE),
-    (style.GREY, style.GREY),
-)
 
 
 def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> Figure:
@@ -51,14 +47,17 @@ def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> F
 
 
 def divergence_figure(spreads: Mapping[str, FloatArray]) -> Figure:
-    """Draw the standard deviation of budgets over clients: (populations, rounds) by arm, at most three arms."""
+    """Draw the standard deviation of budgets over clients: (populations, rounds) by arm."""
     ends = [f"{_format.amount(float(paths[:, -1].mean()))} ({name})" for name, paths in spreads.items()]
     figure, (axes,) = style.new_figure(f"In the last round clients are {', '.join(ends)} apart")
-    labels = []
-    for (name, paths), (colour, ink) in zip(spreads.items(), _LINE_COLOURS, strict=False):
-        axes.plot(paths.T, color=colour, linewidth=0.7, alpha=0.5)
-        axes.plot(paths.mean(axis=0), color=colour, linewidth=2.4, marker=style.marker(paths.shape[1]), label=name)
-        labels.append(style.EndLabel(name, float(paths[:, -1].mean()), ink))
+    labels, looks = [], pens(spreads)
+    for name, paths in spreads.items():
+        pen, mean = looks[name], paths.mean(axis=0)
+        axes.plot(paths.T, color=pen.colour, linewidth=0.7, alpha=0.5)
+        axes.plot(
+            mean, color=pen.colour, linestyle=pen.stroke, linewidth=2.4, marker=style.marker(mean.size), label=name
+        )
+        labels.append(style.EndLabel(name, float(mean[-1]), pen.colour))
     style.span(axes, np.vstack(list(spreads.values())), from_zero=True)
     axes.set_ylabel("spread of budgets, ρ of zCDP", color=style.INK)
     style.caption(axes, "Standard deviation over clients; thin: each population, thick: their mean")

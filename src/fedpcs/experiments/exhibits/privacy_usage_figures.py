@@ -10,25 +10,21 @@ from matplotlib.figure import Figure
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-
-# Line and ink in the order arms are given.
-_COLOURS = (
-    (style.BLUE, style.BLUE),
-    (style.ORANGE, style.DARK_ORANGE),
-    (style.GREEN, style.GREEN),
-)
+from fedpcs.experiments.palette import pens
 
 
 def usage_figure(usage: Mapping[str, FloatArray], name: str) -> Figure:
-    """Draw (populations, rounds) shares of the cap used, the mean over populations, for at most three arms."""
+    """Draw (populations, rounds) shares of the cap used, the mean over populations, by arm."""
     means = [f"{100.0 * paths.mean():.1f}\N{NO-BREAK SPACE}% ({arm})" for arm, paths in usage.items()]
     figure, (axes,) = style.new_figure(f"Of the caps, cohorts use {', '.join(means)}")
-    labels = []
-    for (arm, paths), (colour, ink) in zip(usage.items(), _COLOURS, strict=False):
-        middle = 100.0 * paths.mean(axis=0)
-        axes.plot(100.0 * paths.T, color=colour, linewidth=0.7, alpha=0.4)
-        axes.plot(middle, color=colour, linewidth=2.2, marker=style.marker(middle.size), label=arm)
-        labels.append(style.EndLabel(arm, float(middle[-1]), ink))
+    labels, looks = [], pens(usage)
+    for arm, paths in usage.items():
+        pen, middle = looks[arm], 100.0 * paths.mean(axis=0)
+        axes.plot(100.0 * paths.T, color=pen.colour, linewidth=0.7, alpha=0.4)
+        axes.plot(
+            middle, color=pen.colour, linestyle=pen.stroke, linewidth=2.2, marker=style.marker(middle.size), label=arm
+        )
+        labels.append(style.EndLabel(arm, float(middle[-1]), pen.colour))
     axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES)
     labels.append(style.EndLabel("the cap", 100.0, style.INK))
     style.span(axes, np.concatenate([np.array([100.0]), *(100.0 * paths.ravel() for paths in usage.values())]))

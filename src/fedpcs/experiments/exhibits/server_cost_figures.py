@@ -10,26 +10,20 @@ from matplotlib.figure import Figure
 
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.paired import PairedDifference
-
-# Line and ink, in the order arms are given; the ink is dark enough to be read.
-_COLOURS = (
-    (style.BLUE, style.BLUE),
-    (style.ORANGE, style.DARK_ORANGE),
-    (style.GREEN, style.GREEN),
-    (style.GREY, style.GREY),
-)
+from fedpcs.experiments.palette import pens
 
 
 def cost_figure(costs: Mapping[str, Mapping[float, Sequence[float]]], title: str, note: str) -> Figure:
     """Draw cost by sampling ratio, a line for each arm through the means, a dot for each population."""
     figure, (axes,) = style.new_figure(title, note=note)
-    labels, drawn = [], []
-    for (arm, by_ratio), (colour, ink) in zip(costs.items(), _COLOURS, strict=False):
+    labels, drawn, looks = [], [], pens(costs)
+    for arm, by_ratio in costs.items():
+        colour, stroke = looks[arm].colour, looks[arm].stroke
         ratios, values = list(by_ratio), np.array(list(by_ratio.values()))
         for column in values.T:
             axes.plot(ratios, column, "o", color=colour, markersize=3.5, alpha=0.6)
-        axes.plot(ratios, values.mean(axis=1), color=colour, linewidth=2.2, label=arm)
-        labels.append(style.EndLabel(arm, float(values[-1].mean()), ink))
+        axes.plot(ratios, values.mean(axis=1), color=colour, linestyle=stroke, linewidth=2.2, label=arm)
+        labels.append(style.EndLabel(arm, float(values[-1].mean()), colour))
         drawn.append(values)
     style.span(axes, np.array(drawn), from_zero=True)
     axes.set_ylabel("cost over the run", color=style.INK)
@@ -42,8 +36,9 @@ def cost_figure(costs: Mapping[str, Mapping[float, Sequence[float]]], title: str
 def saving_figure(saved: Mapping[str, Mapping[float, PairedDifference]]) -> Figure:
     """Draw what FedPCS saves against each rival at each ratio, as a share of the rival's cost, with its interval."""
     figure, (axes,) = style.new_figure(_saving_title(saved))
-    labels, drawn = [], [0.0]
-    for number, ((rival, by_ratio), (colour, ink)) in enumerate(zip(saved.items(), _COLOURS[1:], strict=False)):
+    labels, drawn, looks = [], [0.0], pens(saved)
+    for number, (rival, by_ratio) in enumerate(saved.items()):
+        colour = looks[rival].colour
         ratios = np.array(list(by_ratio))
         found = list(by_ratio.values())
         means = 100.0 * np.array([gap.mean for gap in found])
@@ -51,7 +46,7 @@ def saving_figure(saved: Mapping[str, Mapping[float, PairedDifference]]) -> Figu
         shifted = ratios + 0.008 * number
         axes.vlines(shifted, ends[:, 0], ends[:, 1], color=colour, linewidth=2.0)
         axes.plot(shifted, means, "o-", color=colour, linewidth=1.2, markersize=6, label=rival)
-        labels.append(style.EndLabel(f"against {rival}", float(means[-1]), ink))
+        labels.append(style.EndLabel(f"against {rival}", float(means[-1]), colour))
         drawn += [*ends.ravel().tolist(), *means.tolist()]
     axes.axhline(0.0, color=style.INK, linewidth=1.0)
     style.span(axes, np.array(drawn))

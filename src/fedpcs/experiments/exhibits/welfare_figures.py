@@ -9,24 +9,19 @@ from matplotlib.figure import Figure
 
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import figure_style as style
-
-# Line, ink and dashes in the order arms are given: the yardstick first, then FedPCS, then its rivals.
-_LOOKS = (
-    (style.INK, style.INK, style.DASHES),
-    (style.BLUE, style.BLUE, "-"),
-    (style.ORANGE, style.DARK_ORANGE, "-"),
-    (style.GREEN, style.GREEN, "-"),
-    (style.GREY, style.GREY, "-"),
-)
+from fedpcs.experiments.palette import pens
 
 
 def round_figure(paths: Mapping[str, FloatArray], title: str, caption: str) -> Figure:
-    """Draw (rounds,) welfare of each arm, at most five of them."""
+    """Draw (rounds,) welfare of each arm: the yardstick first, then FedPCS, then its rivals."""
     figure, (axes,) = style.new_figure(title, note="All arms under the rewards FedPCS's server announces.")
+    yardstick, *arms = paths
+    looks = {arm: (pen.colour, pen.stroke) for arm, pen in pens(arms).items()}
     labels = []
-    for (arm, path), (colour, ink, dashes) in zip(paths.items(), _LOOKS, strict=False):
-        axes.plot(path, color=colour, linestyle=dashes, linewidth=2.2, marker=style.marker(path.size), label=arm)
-        labels.append(style.EndLabel(style.wrapped(arm, 20), float(path[-1]), ink))
+    for arm, path in paths.items():
+        colour, stroke = (style.INK, style.DASHES) if arm == yardstick else looks[arm]
+        axes.plot(path, color=colour, linestyle=stroke, linewidth=2.2, marker=style.marker(path.size), label=arm)
+        labels.append(style.EndLabel(style.wrapped(arm, 20), float(path[-1]), colour))
     axes.axhline(0.0, color=style.INK, linewidth=0.8)
     style.span(axes, np.array(list(paths.values())))
     axes.set_ylabel("welfare Σ(ρR − ψρ²) of a round", color=style.INK)

@@ -1,4 +1,8 @@
-"""Colours and strokes for nine samplers: fedpcs in strong blue, every other in a colour and a stroke of its own."""
+"""The one palette: a colour and a stroke for every sampler, the same in every figure of every page.
+
+FedPCS is strong blue, every other sampler has a look of its own. “Budget-blind” stands for all baselines in the game's
+figures, and looks as random sampling does.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +42,18 @@ class Pen:
     width: float
     is_hollow: bool
 
+    @property
+    def label(self) -> str:
+        """What stands where its line ends."""
+        return self.sign + self.name
+
 
 _FEDPCS: tuple[str, Any] = (style.BLUE, _SOLID)
 # Nine colours; those that an eye blind to red or green takes for each other, such as grey, green and purple, differ in
 # stroke.
 _OTHERS: dict[str, tuple[str, Any]] = {
     "random": (style.GREY, _SOLID),
+    "budget-blind": (style.GREY, _SOLID),
     "power-of-choice": (DARK_VERMILION, _SOLID),
     "fed-cbs": (CRIMSON, _SOLID),
     "clustered": (style.INK, _SOLID),
@@ -52,10 +62,10 @@ _OTHERS: dict[str, tuple[str, Any]] = {
     "aocs": (style.DARK_ORANGE, _DASHED),
     "delta": (VIOLET, _DASHED),
 }
-# For what has no place of its own.
+# For what has no look of its own: strokes that no sampler has come first.
 _SPARE: tuple[tuple[str, Any], ...] = (
-    *_OTHERS.values(),
     *((colour, _DOTTED) for colour in (DARK_VERMILION, DARK_GREEN, PURPLE, style.DARK_ORANGE, style.GREY)),
+    *dict.fromkeys(_OTHERS.values()),
 )
 
 
