@@ -23,6 +23,7 @@ _PLUS_MINUS = f"{_SPACE}±{_SPACE}"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LARGE = 10_000_000.0
 _DIGITS = 3
+_HALF_A_TENTH = 0.05
 # A number that floats have pushed past a digit by less than this share of itself is still that digit.
 _SLACK = Decimal("1e-9")
 
@@ -146,6 +147,19 @@ def points(difference: float) -> str:
     """
     found = f"{100.0 * difference:+.1f}"
     return "±0.0" if found in ("+0.0", "-0.0") else found.replace("-", "−")
+
+
+def size(difference: float) -> str:
+    """Return the size of a difference of shares, or of a ratio to one, in points or per cent, without a sign or unit.
+
+    It has one decimal, or two digits that matter where that would be zero: what is sure is not shown as nothing.
+
+    Example:
+        >>> size(-0.3172), size(12.345), size(0.00012)
+        ('31.7', '1,234.5', '0.012')
+    """
+    scaled = abs(100.0 * difference)
+    return f"{scaled:,.1f}" if scaled >= _HALF_A_TENTH or scaled == 0.0 else _plain(scaled, 2)
 
 
 def percent(value: float) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import re
 import statistics
 from collections.abc import Callable
@@ -31,12 +30,12 @@ from fedpcs.experiments.run_figures_draws import draws_figure, times_drawn
 from fedpcs.experiments.run_figures_noise import noise_figure
 from fedpcs.experiments.run_figures_page import NothingToDraw, picture_of
 from fedpcs.experiments.run_figures_spent import epsilon_figure
-from fedpcs.experiments.run_report import write_report
+from fedpcs.experiments.run_report import headline, write_report
 from fedpcs.experiments.run_report_files import read_run
-from fedpcs.experiments.run_report_finding import compare_all, headline
 from fedpcs.experiments.run_report_promise import promise
-from fedpcs.experiments.run_report_tables import make_tables
+from fedpcs.experiments.run_report_tables import comparisons_of, make_tables
 from fedpcs.experiments.run_store import RunStore
+from fedpcs.experiments.three_differences import MEASURES
 
 ACCURACY = {"fedpcs": [0.80, 0.82, 0.84], "random": [0.79, 0.83, 0.81]}
 
@@ -345,60 +344,56 @@ def test_a_private_selection_is_said(tmp_path):
 # The finding
 
 
-def interval(a: list[float], b: list[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Return the paired t-interval, as SciPy's own paired test has it."""
-    low, high = stats.ttest_rel(a, b).confidence_interval(confidence)
-    return 100 * low, 100 * high
+def test_what_is_sure_is_the_top_of_the_page(made, page):
+    """Pay and ε are made up to be the same; accuracies are within noise of each other."""
+    (found,) = comparisons_of(read_run(made.store))
+    twin = stats.ttest_rel(ACCURACY["fedpcs"], ACCURACY["random"]).confidence_interval(0.95)
+    accuracy = found.of("accuracy")
+    assert (accuracy.low, accuracy.high) == pytest.approx((twin.low, twin.high))
+    assert twin.low < 0 < twin.high
+    said = headline(read_run(made.store))
+    assert said == ("No sure difference between fedpcs and random: ε and pay are equal, accuracy cannot be told apart.")
+    assert f"<h1>{said}</h1>" in page
 
 
-def test_samplers_the_seeds_cannot_tell_apart_are_within_noise(made, page):
-    low, high = interval(ACCURACY["fedpcs"], ACCURACY["random"])
-    assert low < 0 < high
-    words = plain(headline(read_run(made.store)))
-    assert words == (
-        "fedpcs and random end within noise of each other: 82.0 ± 2.0 % against 81.0 ± 2.0 % accuracy over 3 seeds, "
-        f"a difference of +1.0 points (95 % interval −{-low:.1f} to +{high:.1f})."
-    )
-    assert f"<h1>{headline(read_run(made.store))}</h1>" in page
+def test_the_three_differences_are_the_first_table(made, page):
+    """Every word of the table is on the page, before any other table."""
+    (found,) = comparisons_of(read_run(made.store))
+    first = make_tables(read_run(made.store))[0]
+    about = ("accuracy", "ε of the median client", "pay")
+    assert [column.heading for column in first.columns] == [*(f"difference in {name}" for name in about), "seeds"]
+    (row,) = first.rows
+    assert row.name == "against random"
+    assert row.cells == (*(found.words(measure) for measure in MEASURES), "3")
+    assert page.index(row.cells[0]) < page.index("What the samplers came to")
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(0.1, "above"), (-0.1, "below")])
-def test_a_difference_the_seeds_show_is_claimed(tmp_path, shift, verdict):
+@pytest.mark.parametrize(("shift", "words"), [(0.1, "more accurate"), (-0.1, "less accurate")])
+def test_a_difference_the_seeds_show_is_claimed(tmp_path, shift, words):
     shifted = [0.79 + shift, 0.832 + shift, 0.809 + shift]
     made = write_run(tmp_path, configuration(), {"fedpcs": shifted, "random": ACCURACY["random"]})
-    (found,) = compare_all(read_run(made.store))
-    low, high = interval(shifted, ACCURACY["random"])
-    assert 100 * (found.difference - found.half_width) == pytest.approx(low)
-    assert 100 * (found.difference + found.half_width) == pytest.approx(high)
-    assert headline(read_run(made.store)).startswith(f"fedpcs ends {verdict} random: ")
+    assert f" points {words} than random (" in plain(headline(read_run(made.store)))
 
 
-def test_seeds_that_agree_by_chance_make_nothing_sure(tmp_path):
-    config = configuration("seeds=[0, 1]")
-    made = write_run(tmp_path, config, {"fedpcs": [0.501, 0.601], "random": [0.5, 0.6]})
-    (found,) = compare_all(read_run(made.store))
-    assert found.verdict == "within noise of"
-    assert found.half_width == pytest.approx(stats.t.ppf(0.975, 1) * 0.001 / math.sqrt(2), rel=1e-6)
-
-
-def test_many_comparisons_hold_together(tmp_path):
-    names = ["fedpcs", "random", "aocs", "my.module:Mine"]
+def test_every_other_sampler_has_its_row_and_intervals_hold_together(tmp_path):
+    names = ["aocs", "random", "fedpcs", "my.module:Mine"]
     accuracy = {name: [0.5 + 0.003 * k, 0.52 - 0.002 * k, 0.51] for k, name in enumerate(names)}
-    accuracy["aocs"] = [0.70, 0.72, 0.71]
     config = configuration(f"sampling.samplers={json.dumps(names)}")
     run = read_run(write_run(tmp_path, config, accuracy).store)
-    for found in compare_all(run):
-        low, high = interval(accuracy[found.sampler], accuracy["random"], 1 - 0.05 / 3)
-        assert 200 * found.half_width == pytest.approx(high - low)
-    words = headline(run)
-    assert words.startswith("random ends at ")
-    assert "; aocs ends above it;" in words
-    assert "; fedpcs and my.module:Mine end within noise of it" in words
+    for found in comparisons_of(run):
+        twin = stats.ttest_rel(accuracy["fedpcs"], accuracy[found.other]).confidence_interval(1 - 0.05 / 3)
+        assert (found.of("accuracy").low, found.of("accuracy").high) == pytest.approx((twin.low, twin.high))
+    assert [row.name for row in make_tables(run)[0].rows] == [
+        "against aocs",
+        "against random",
+        "against my.module:Mine",
+    ]
+    assert len(headline(run).split()) <= 25
 
 
 def test_one_seed_tells_nothing_apart(tmp_path):
     made = write_run(tmp_path, configuration("seeds=[0]"), {"fedpcs": [0.9], "random": [0.1]})
-    assert headline(read_run(made.store)).endswith("with one seed, which cannot tell them apart.")
+    assert headline(read_run(made.store)) == "One seed cannot tell fedpcs from random."
     assert num_drawn(drawings(made)) == 7
 
 
@@ -406,7 +401,7 @@ def test_a_sampler_alone_is_compared_with_nothing(tmp_path):
     config = configuration("seeds=[4]", 'sampling.samplers=["fedpcs"]')
     made = write_run(tmp_path, config, {"fedpcs": [0.5]})
     assert headline(read_run(made.store)) == "fedpcs ends at 50.0\N{NO-BREAK SPACE}% accuracy with one seed."
-    assert not any(heading.startswith("against random") for heading in cells(made))
+    assert "difference in pay" not in cells(made)
     assert num_drawn(drawings(made)) == 7
 
 
@@ -438,7 +433,7 @@ def test_an_unfinished_run_says_so_and_shows_what_is_there(tmp_path):
     stopped = {("fedpcs", 2): 2, ("random", 1): 3, ("random", 2): 0}
     made = write_run(tmp_path, configuration(), ACCURACY, stopped=stopped)
     words = plain(headline(read_run(made.store)))
-    assert words.startswith("fedpcs and random end at 80.0 % against 79.0 % accuracy with one seed")
+    assert words == "One seed cannot tell fedpcs from random."
     assert "Not finished: 3 of 6 arms are done." in read(made).text
     found = cells(made)
     assert plain(found["accuracy"]["fedpcs"]) == "81.0 ± 1.4 %"

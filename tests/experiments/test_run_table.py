@@ -3,15 +3,17 @@
 import io
 import json
 
+import numpy as np
 import pytest
 from rich.console import Console
+from scipy import stats
 
 from fedpcs.experiments import run_table
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.run_table import new_folder, print_run
 
 
-def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004):
+def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004, paid=1234.5):
     return {
         "sampler": sampler,
         "seed": seed,
@@ -19,8 +21,11 @@ def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3
         "spent": {
             "rho": dict(zip(("minimum", "median", "maximum"), rho, strict=True)),
             "epsilon": dict(zip(("minimum", "median", "maximum"), epsilon, strict=True)),
+            "num_clients": 1000,
         },
-        "paid": 1234.5,
+        "paid": paid,
+        "rounds": 3,
+        "num_test": 1000,
         "game": {"exploitability": gain},
     }
 
@@ -64,9 +69,35 @@ def test_every_number_is_on_the_table_whatever_the_width(store, columns, monkeyp
     assert "…" not in said
 
 
-def test_json_is_the_result_and_where_it_is(store, capsys):
+def test_json_is_the_result_where_it_is_and_what_is_sure(store, capsys):
     print_run(store, as_json=True)
-    assert json.loads(capsys.readouterr().out) == {"folder": str(store.folder), **store.result}
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("headline") == "One seed cannot tell fedpcs from power-of-choice."
+    (found,) = told.pop("differences")
+    assert found["accuracy"] == {"mean": pytest.approx(0.3), "low": None, "high": None, "verdict": "one seed"}
+    assert told == {"folder": str(store.folder), **store.result}
+
+
+def test_the_three_differences_come_first_and_the_sure_one_first_among_them(tmp_path, capsys):
+    """Pay is a third less with every seed, as SciPy's paired interval of logarithms has it; accuracy swings."""
+    store, seeds = RunStore(tmp_path), range(5)
+    paid = {"fedpcs": [670, 671, 669, 672, 668], "random": [1001, 999, 1002, 998, 1000]}
+    accuracy = {"fedpcs": [0.8, 0.7, 0.9, 0.8, 0.7], "random": [0.7, 0.8, 0.8, 0.9, 0.7]}
+    arms = [arm(name, seed, accuracy[name][seed], paid=paid[name][seed]) for name in paid for seed in seeds]
+    store.finish({"name": "x", "is_exhausted": False, "arms": arms})
+    interval = stats.ttest_rel(np.log(paid["fedpcs"]), np.log(paid["random"])).confidence_interval()
+    low, high = (100 * (1 - np.exp(end)) for end in (interval.high, interval.low))
+    print_run(store, as_json=False)
+    said, _, _, pay, other, third, *_ = capsys.readouterr().out.replace("\N{NO-BREAK SPACE}", " ").splitlines()
+    assert said == (
+        f"fedpcs pays 33.0 % less than random ({low:.1f} to {high:.1f} %); ε is equal, accuracy cannot be told apart."
+    )
+    assert f"fedpcs against random pay                    33.0 % less ({low:.1f} to {high:.1f} %)" in pay
+    assert "accuracy" in other
+    assert "ε of the median client equal" in third
+    print_run(store, as_json=True)
+    (found,) = json.loads(capsys.readouterr().out)["differences"]
+    assert (found["paid"]["low"], found["paid"]["high"]) == pytest.approx((-high / 100, -low / 100))
 
 
 def test_a_run_without_a_result_can_be_printed(tmp_path, capsys):

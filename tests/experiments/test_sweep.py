@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from command_line import fedpcs
+from scipy import stats
 from typer.testing import CliRunner
 
 from fedpcs.cli import app
@@ -364,6 +365,30 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     assert os.fspath(written.report) == printed["report"]
 
 
+def test_a_sweep_tells_the_three_differences_and_what_is_sure_first(whole, tmp_path, capsys):
+    """Two seeds, no noise, and so no game under random sampling: accuracy by SciPy, no ε, pay alone."""
+    cells, store = whole
+    results = [store.read(cell).result for cell in cells]
+    mine, theirs = ([one for one in results if one["sampler"] == name] for name in ("fedpcs", "random"))
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
+    written = compare.write_sweep(tmp_path)
+    compare.print_sweep(written, as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    (found,) = printed["differences"]
+    assert (found["sampler"], found["other"], found["seeds"]) == ("fedpcs", "random", 2)
+    twin = stats.ttest_rel(*([one["accuracy"] for one in side] for side in (mine, theirs))).confidence_interval()
+    assert (found["accuracy"]["low"], found["accuracy"]["high"]) == pytest.approx((twin.low, twin.high))
+    assert found["epsilon"] is found["paid"] is None
+    assert found["left_out"] == {"epsilon": "no client spends any ε", "paid": "only fedpcs pays"}
+    assert "only fedpcs pays" in printed["headline"]
+    compare.print_sweep(written, as_json=False)
+    said = capsys.readouterr().out
+    assert said.startswith(f"{printed['headline']}\n")
+    page = written.report.read_text()
+    assert f"<h1>{html.escape(printed['headline'])}</h1>" in page
+    assert "The three differences" in page
+
+
 def test_a_page_is_left_alone_where_its_cells_are_gone(whole, tmp_path):
     _, store = whole
     elsewhere = tmp_path / "cells elsewhere"
@@ -476,8 +501,9 @@ def test_a_sweep_names_its_seeds_and_calls_a_gain_of_rounding_nothing(whole):
     page = comparison_page("tiny", nobody)
     assert page.facts.startswith("digits; 8 clients, one draw of their preferences; ")
     assert page.facts.endswith(f"seeds {', '.join(map(str, make_sweep_config(TINY).seeds))}")
-    column = page.tables[0].headings.index("exploitability")
-    assert {row[column] for table in page.tables for row in table.rows} == {"nothing"}
+    _, table = page.tables
+    column = table.headings.index("exploitability")
+    assert {row[column] for row in table.rows} == {"nothing"}
 
 
 def test_what_a_grid_varies_is_no_warning_and_is_told(whole):
@@ -530,7 +556,7 @@ def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
     page = comparison_page("grid", done)
     export_csv(page, tmp_path / "cells.csv")
     assert {row["set.training.learning_rate"] for row in table_of(tmp_path)} == {"0.5", "1.0"}
-    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {})
+    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {}, page.headline, ())
     compare.print_sweep(written, as_json=False)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert "learning_rate" in lines[0]

@@ -21,12 +21,14 @@ from fedpcs.experiments.files import disk_errors, read_object, write_json
 from fedpcs.experiments.page_export import can_write_parquet, export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_config import read_tables
-from fedpcs.experiments.run_table import print_whole
+from fedpcs.experiments.run_table import print_differences, print_whole
 from fedpcs.experiments.sweep import run_cells
 from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config
+from fedpcs.experiments.sweep_groups import Group, compared, group
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_plan import SweepPlan
 from fedpcs.experiments.sweep_progress import SweepDisplay
+from fedpcs.experiments.three_differences import Comparison
 
 _AGAIN = "Give the `fedpcs compare` that made it again: done cells are reused."
 _SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
@@ -41,12 +43,16 @@ class WrittenSweep:
         records: A row for each cell it tells of.
         cells: All of the sweep.
         damaged: By key, why finished cells could not be read.
+        headline: What is sure, in a sentence.
+        compared: The three differences, setting by setting.
     """
 
     report: Path
     records: tuple[Mapping[str, Any], ...]
     cells: tuple[Cell, ...]
     damaged: Mapping[str, str]
+    headline: str
+    compared: tuple[tuple[Group, Comparison], ...]
 
 
 def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
@@ -136,7 +142,8 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
     for path, is_new in ((table, True), (typed, wants_typed)):
         if not (page.records and is_new):
             path.unlink(missing_ok=True)
-    return WrittenSweep(written, page.records, tuple(kept.cells), damaged)
+    differences = tuple((found, one) for found in group(done) for one in compared(found))
+    return WrittenSweep(written, page.records, tuple(kept.cells), damaged, page.headline, differences)
 
 
 @dataclass(frozen=True)
@@ -166,11 +173,15 @@ def _read_kept(path: Path) -> _Kept:
 
 
 def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:
-    """Print what a sweep came to: its tables, or one JSON object."""
+    """Print what a sweep came to, what is sure first: a sentence and its tables, or one JSON object."""
     rows = written.records
     if as_json:
-        print(json.dumps({"report": str(written.report), "cells": list(rows)}))
+        told = [{"variant": at.variant, "setting": dict(at.point), **one.numbers} for at, one in written.compared]
+        said = {"report": str(written.report), "headline": written.headline, "differences": told}
+        print(json.dumps({**said, "cells": list(rows)}))
         return
+    if written.compared:
+        print_differences(written.headline, [(at.words, one) for at, one in written.compared])
     of_grid = {name: name.rpartition(".")[2] for name in (rows[0] if rows else {}) if name.startswith("set.")}
     of_grid |= {name: name for name in ("data", "mode", "clip_norm") if len({row[name] for row in rows}) > 1}
     columns = {**_SHOWN, **of_grid, "sampler": "sampler"}

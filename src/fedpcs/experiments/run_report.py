@@ -12,12 +12,12 @@ from typing import Any
 
 from fedpcs import _format
 from fedpcs.experiments.files import write_whole
+from fedpcs.experiments.headline import headline as headline_of
 from fedpcs.experiments.run_figures import draw_all
 from fedpcs.experiments.run_figures_partition import split_words
 from fedpcs.experiments.run_report_files import RunFiles, read_run
-from fedpcs.experiments.run_report_finding import headline
 from fedpcs.experiments.run_report_promise import caveats, promise
-from fedpcs.experiments.run_report_tables import make_tables
+from fedpcs.experiments.run_report_tables import comparisons_of, ended_at, make_tables
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.templates import template
 
@@ -52,6 +52,18 @@ def render(run: RunFiles) -> str:
         command=_command(run),
         repeats=_repeats(run),
     )
+
+
+def headline(run: RunFiles) -> str:
+    """Return the sentence at the top of the page: what is sure of the arms that are done."""
+    if run.num_done == 0:
+        return "No arm of this run is done yet; the figures show the rounds so far."
+    if len(run.samplers) > 1:
+        return headline_of(comparisons_of(run))
+    (sampler,) = run.samplers
+    num_seeds = len(sampler.done)
+    over = "with one seed" if num_seeds == 1 else f"over {num_seeds} seeds"
+    return f"{sampler.name} ends at {ended_at(sampler)} accuracy {over}."
 
 
 def _facts(run: RunFiles) -> str:

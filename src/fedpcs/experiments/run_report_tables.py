@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fedpcs import _format
 from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
-from fedpcs.experiments.run_report_finding import compare_all, ended_at, reference_of
+from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES, Comparison, Measure, compare_each
 
 _NOT_YET = "not yet"
 _PLAYED = {
@@ -49,12 +49,46 @@ class ReportTable:
 
 
 def make_tables(run: RunFiles) -> list[ReportTable]:
-    """Return the report's tables: what was learned, what it cost, who answered."""
+    """Return the report's tables: what is sure, what was learned, what it cost, who answered."""
     return [
+        *_differences(run),
         _table(run, "What the samplers came to", _learning_columns(run)),
         _table(run, "What it cost clients, and the game they played", _cost_columns(run), _remark),
         _table(run, "Who answered", _answer_columns()),
     ]
+
+
+def comparisons_of(run: RunFiles) -> list[Comparison]:
+    """Compare one of a run's samplers with each of the others, over the seeds that are done."""
+    return compare_each({sampler.name: sampler.done for sampler in run.samplers})
+
+
+def ended_at(sampler: SamplerFiles) -> str:
+    """Return the mean accuracy of a sampler's finished arms, with its standard deviation."""
+    return _format.mean_and_spread([result["accuracy"] for result in sampler.done])
+
+
+def _differences(run: RunFiles) -> list[ReportTable]:
+    """Return the three differences to each of the others, a row each; no table for a sampler alone."""
+    against = {one.other: one for one in comparisons_of(run)}
+    if not against:
+        return []
+    columns = (
+        *(_difference(measure, against) for measure in MEASURES),
+        Column("seeds", "Done with both.", lambda other: str(against[other.name].num_seeds)),
+    )
+    rows = [
+        Row(f"against {one.name}", tuple(column.cell(one) for column in columns), "")
+        for one in run.samplers
+        if one.name in against
+    ]
+    sampler = next(iter(against.values())).sampler
+    return [ReportTable(f"{sampler} beside the others", columns, tuple(rows))]
+
+
+def _difference(measure: Measure, against: Mapping[str, Comparison]) -> Column:
+    meaning = f"{MEANINGS[measure][:1].upper()}{MEANINGS[measure][1:]}."
+    return Column(f"difference in {HEADINGS[measure]}", meaning, lambda other: against[other.name].words(measure))
 
 
 def _table(
@@ -65,15 +99,6 @@ def _table(
 
 
 def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
-    reference = reference_of(run).name
-    against = {found.sampler: found.words for found in compare_all(run)}
-    compared = Column(
-        f"against {reference}",
-        f"Accuracy minus that of {reference}, paired by seed, and the ends of its t-interval. All intervals of the "
-        "column hold together with 95\N{NO-BREAK SPACE}% confidence; they speak of other seeds, not of other test "
-        "records.",
-        lambda sampler: against.get(sampler.name, "–"),
-    )
     return (
         Column(
             "accuracy",
@@ -81,7 +106,6 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
             "finished seeds.",
             lambda sampler: ended_at(sampler) if sampler.done else _NOT_YET,
         ),
-        *((compared,) if against else ()),
         Column(
             "loss",
             f"Cross-entropy of the last model on the {run.config.data.evaluated_on}, likewise.",

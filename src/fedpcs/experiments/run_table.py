@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
 from fedpcs import _format
+from fedpcs.experiments.headline import headline
 from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.run_store import RunStore
+from fedpcs.experiments.three_differences import HEADINGS, Comparison, compare_each
 
 _RUNS = Path("fedpcs-runs")
 
@@ -27,14 +31,41 @@ def new_folder(name: str) -> Path:
 
 
 def print_run(store: RunStore, *, as_json: bool) -> None:
-    """Print what a run came to: a table, or one JSON object."""
+    """Print what a run came to, what is sure first: a sentence and two tables, or one JSON object."""
     result = store.result or {"arms": []}
+    samplers = dict.fromkeys(arm["sampler"] for arm in result["arms"])
+    compared = compare_each({name: [arm for arm in result["arms"] if arm["sampler"] == name] for name in samplers})
+    said = headline(compared) if compared else None
     if as_json:
-        print(json.dumps({"folder": str(store.folder), **result}))
+        told = {"headline": said, "differences": [one.numbers for one in compared]}
+        print(json.dumps({"folder": str(store.folder), **result, **told}))
         return
+    if said is not None:
+        print_differences(said, [("", one) for one in compared])
     console = print_whole(_table(result["arms"]))
     console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
+
+
+def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> None:
+    """Print a headline, and the three differences of every comparison at its place, those that are sure first."""
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    has_places = any(place for place, _ in compared)
+    interval = "mean, 95\N{NO-BREAK SPACE}% interval"
+    for name in (*(["setting"] if has_places else []), "compared", "in", interval, "seeds"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "seeds" else "left")
+    for place, one in compared:
+        first = [*([escape(place)] if has_places else []), escape(f"{one.sampler} against {one.other}")]
+        for index, measure in enumerate(one.sure_first):
+            names = [""] * len(first) if index else first
+            table.add_row(*names, HEADINGS[measure], one.words(measure), str(one.num_seeds))
+    console = Console()
+    console.print(said, style="bold", highlight=False, soft_wrap=True, markup=False)
+    console.print()
+    print_whole(table)
+    together = "; intervals of one setting and measure hold together" if len(compared) > 1 else ""
+    console.print(f"without a sign: sure, for the interval has no zero in it{together}", style="dim", soft_wrap=True)
+    console.print()
 
 
 def print_whole(table: Table) -> Console:

@@ -13,6 +13,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.paired import PairedDifference, joint_confidence, mean_and_std, paired_difference
 from fedpcs.experiments.sweep_config import set_of
+from fedpcs.experiments.three_differences import Comparison, compare_each
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,11 @@ def against(
     mine, theirs = ([series.number(seed, *of) for seed in common] for series in (one, other))
     resolution = 1.0 / one.done[0].result["num_test"] if tuple(of) == ("accuracy",) else 0.0
     return paired_difference(mine, theirs, joint_confidence(num_comparisons), resolution=resolution)
+
+
+def compared(found: Group) -> list[Comparison]:
+    """Compare FedPCS, or whoever stands in for it, with every other sampler of a group."""
+    return compare_each({series.sampler: [one.result for one in series.done] for series in found.series})
 
 
 def has_common_seed(one: Series, other: Series) -> bool:

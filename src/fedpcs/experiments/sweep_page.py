@@ -12,16 +12,18 @@ from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments import sweep_spending as spending
 from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.headline import headline as headline_of
 from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.run_report_promise import promise
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_figures import curves_figure
-from fedpcs.experiments.sweep_groups import Group, Series, best_of, group, is_alike
+from fedpcs.experiments.sweep_groups import Group, Series, best_of, compared, group, is_alike
 from fedpcs.experiments.sweep_points import Curve
 from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
 from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
 from fedpcs.experiments.sweep_warnings import ended_early, mixed, not_done, unlike, unread_ledgers
-from fedpcs.experiments.sweep_words import accuracy_words, against_words
+from fedpcs.experiments.sweep_words import accuracy_words
+from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES
 
 REFERENCE = "fedpcs"
 # Settings that every record has a column for; others get one, `set.KEY`, where they are on the grid.
@@ -38,9 +40,8 @@ _LEAST_POINTS = 2
 _SPACE = "\N{NO-BREAK SPACE}"
 _MEANINGS = {
     "accuracy": "after the last round, on the test records, or on validation records where some are held out; mean ± "
-    "standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence, wider "
-    "than the one shown, put it above every other sampler",
-    "fedpcs minus it": "mean paired difference of accuracy in points, same seeds, with its 95 % t-interval",
+    "standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence put it "
+    "above every other sampler",
     **spending.MEANINGS,
     "reads in clear": "what the sampler learns about clients beyond what the noise protects",
 }
@@ -76,7 +77,10 @@ def comparison_page(
             *(words for one in groups for words in unlike(one)),
             *unread_ledgers(done, spent),
         ),
-        tables=tuple(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
+        tables=(
+            *difference_tables(groups),
+            *(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
+        ),
         drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent.epsilon))),
         privacy=privacy_words(done),
         settings=settings_of(done),
@@ -108,25 +112,17 @@ def _alone(one: Done) -> str:
 
 
 def headline(groups: Sequence[Group]) -> str:
-    """Say in a sentence who came first, and whether the seeds can tell."""
+    """Say in a sentence what is sure of FedPCS beside the others, or of whoever stands in for it."""
     if not groups:
         return "No cell is done yet."
-    contested = [one for one in groups if len(one.series) > 1]
-    winners = [best.sampler for one in contested if (best := best_of(one)) is not None]
+    contested = [found for one in groups if (found := compared(one))]
     if not contested:
         top = max(groups, key=lambda one: float(one.series[0].accuracy.mean()))
         where = f" with {top.words}" if top.words else ""
         return f"Highest: {_format.share(float(top.series[0].accuracy.mean()))}, {top.series[0].sampler}{where}."
-    if len(contested) == 1:
-        best = max(contested[0].series, key=lambda series: float(series.accuracy.mean()))
-        words = f"{best.sampler} comes to {_format.share(float(best.accuracy.mean()))}"
-        rest = "above every other sampler" if winners else "the seeds do not set it apart from every other sampler"
-        return f"{words}: {rest}."
-    firsts, settings = winners.count(REFERENCE), f"{len(contested)} settings"
-    told = f"One sampler is clearly first in {len(winners)} of {settings}"
-    if any(one.of(REFERENCE) for one in contested):
-        told = f"{REFERENCE} is clearly first in {firsts} of {settings}, another sampler in {len(winners) - firsts}"
-    return f"{told}; in {len(contested) - len(winners)} the seeds do not set one apart."
+    sampler = min((found[0].sampler for found in contested), key=lambda name: name != REFERENCE)
+    mine = [found for found in contested if found[0].sampler == sampler]
+    return headline_of([one for found in mine for one in found], len(mine))
 
 
 def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
@@ -134,16 +130,33 @@ def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
     reference, best = found.of(REFERENCE), best_of(found)
     rows = tuple(_row(series, reference) for series in found.series)
     bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
-    headings = ("sampler", "accuracy", "fedpcs minus it", "ε", "rewards", "exploitability", "reads in clear")
+    headings = ("sampler", "accuracy", "ε", "rewards", "exploitability", "reads in clear")
     title = found.words or "All samplers"
     return Table(title[:1].upper() + title[1:], headings, rows, _MEANINGS if with_meanings else {}, bold)
+
+
+def difference_tables(groups: Sequence[Group]) -> list[Table]:
+    """Return the table of the three differences in every setting; none where no sampler meets another."""
+    found = [(one.words, comparison) for one in groups for comparison in compared(one)]
+    if not found:
+        return []
+    rows = tuple((place, one.sampler, one.other, *map(one.words, MEASURES), str(one.num_seeds)) for place, one in found)
+    sure = frozenset(
+        (row, 3 + column)
+        for row, (_, one) in enumerate(found)
+        for column, measure in enumerate(MEASURES)
+        if one.is_sure(measure)
+    )
+    note = "Bold is sure. Intervals are widened for the samplers of a setting, not for the number of settings."
+    headings = ("setting", "sampler", "against", *HEADINGS.values(), "seeds")
+    meanings = {HEADINGS[measure]: words for measure, words in MEANINGS.items()}
+    return [Table("The three differences", headings, rows, meanings, sure, note)]
 
 
 def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
     return (
         series.sampler,
         accuracy_words(series, reference),
-        "–" if reference is None or reference.sampler == series.sampler else against_words(reference, series),
         epsilon(series),
         rewards(series),
         exploitability(series),

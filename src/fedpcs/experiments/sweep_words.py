@@ -6,15 +6,8 @@ import math
 
 from fedpcs import _format
 from fedpcs.experiments.paired import PairedDifference
-from fedpcs.experiments.sweep_groups import Series, against, has_common_seed, summary
+from fedpcs.experiments.sweep_groups import Series, summary
 from fedpcs.experiments.sweep_points import Bar
-
-
-def against_words(reference: Series, series: Series) -> str:
-    """Return the difference of two series in words, if they have a seed in common."""
-    if not has_common_seed(reference, series):
-        return "no seed in common"
-    return difference_words(against(reference, series))
 
 
 def accuracy_words(series: Series, reference: Series | None) -> str:

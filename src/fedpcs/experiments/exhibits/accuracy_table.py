@@ -27,18 +27,18 @@ from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Finding, Page, Table
 from fedpcs.experiments.paired import mean_and_std
-from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, group, has_common_seed, summary
-from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
+from fedpcs.experiments.sweep_groups import Group, Series, against, best_of, compared, group, has_common_seed, summary
+from fedpcs.experiments.sweep_page import REFERENCE, comparison_page, difference_tables
 from fedpcs.experiments.sweep_spending import spending_table
-from fedpcs.experiments.sweep_words import accuracy_words, against_words, difference_words
+from fedpcs.experiments.sweep_words import accuracy_words, difference_words
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _RATIO = 0.2  # at which W is sought
 _MEANINGS = {
     "ours": "mean ± standard deviation over seeds; bold only where paired intervals that hold together with 95 % "
-    "confidence, wider than the one shown, put it above every other",
+    "confidence put it above every other",
     "paper": "as printed",
-    "fedpcs minus it": "ours, mean paired difference in points with its 95 % t-interval",
+    "fedpcs against it": "ours, the accuracy of the first table",
     "paper's difference": "of the printed means, in points",
     "W": "clipping bound of the update, to which the noise is proportional",
     "rule": "of aggregation",
@@ -99,10 +99,10 @@ def page_of(
         base,
         name=f"{name}-{dataset}",
         title=f"{title} on {dataset}",
-        headline=_headline(groups),
         shrunk=shrunk(setting_of(dataset, profile), variants),
         findings=tuple(finding for one in groups for finding in findings_of(dataset, one)),
         tables=(
+            *difference_tables(groups),
             *(_table(dataset, one, with_meanings=one is groups[0]) for one in groups),
             *((spending_table(groups),) if groups else ()),
         ),
@@ -148,6 +148,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
     split, ratio = found.point["data.partition"], float(found.point["sampling.sampling_ratio"])
     ours, best = found.of(REFERENCE), best_of(found)
     reference = printed_accuracy(dataset, ratio, split, REFERENCE)
+    beside = {one.other: one for one in compared(found)}
     rows = []
     for series in found.series:
         printed = printed_accuracy(dataset, ratio, split, series.sampler)
@@ -157,7 +158,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
                 series.sampler,
                 accuracy_words(series, ours),
                 "–" if printed is None else f"{printed.mean:.2f}{_SPACE}±{_SPACE}{printed.std:.2f}{_SPACE}%",
-                "–" if is_reference or ours is None else against_words(ours, series),
+                "–" if is_reference else beside[series.sampler].words("accuracy"),
                 "–"
                 if is_reference or printed is None or reference is None
                 else f"{reference.mean - printed.mean:+.1f}",
@@ -170,7 +171,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
         "sampler",
         "ours",
         "paper",
-        "fedpcs minus it",
+        "fedpcs against it",
         "paper's difference",
         "W",
         "rule",
@@ -194,14 +195,3 @@ def _tried_table(tuned: Mapping[str, TriedBounds]) -> Table:
         note="Taken is the least whose mean is within one standard error of the highest. "
         f"{len(TUNING_SEEDS)} trainings each, IID, τ = {_RATIO:g}, seeds that no table has; no test record was read.",
     )
-
-
-def _headline(groups: Sequence[Group]) -> str:
-    parts = []
-    for found in groups:
-        ours, best = found.of(REFERENCE), _best_baseline(found)
-        if ours is not None:
-            words = f"{found.variant}, {found.point['data.partition']}, τ = {found.point['sampling.sampling_ratio']:g}"
-            rival = f", {best.sampler} {_format.share(float(best.accuracy.mean()))}" if best is not None else ""
-            parts.append(f"{_format.share(float(ours.accuracy.mean()))}{rival} ({words})")
-    return f"FedPCS and the best baseline: {'; '.join(parts)}." if parts else "No cell of FedPCS is done yet."

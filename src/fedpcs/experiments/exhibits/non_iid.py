@@ -14,7 +14,7 @@ from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Drawing, Page, Table
 from fedpcs.experiments.sweep_figures import bars_figure
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed
-from fedpcs.experiments.sweep_page import comparison_page, comparison_table
+from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_points import Bar
 from fedpcs.experiments.sweep_words import bar_words
 
@@ -51,7 +51,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         headline=_headline(costs),
         shrunk=shrunk(setting_of(dataset, profile), [TUNED]),
         findings=tuple(finding for one in skewed for finding in findings_of(dataset, one)),
-        tables=(*(comparison_table(one) for one in skewed), *(_table(words, bars) for words, bars in costs.items())),
+        tables=(*base.tables, *(_table(words, bars) for words, bars in costs.items())),
         drawings=tuple(_drawing(words, bars) for words, bars in costs.items()),
     )
 
