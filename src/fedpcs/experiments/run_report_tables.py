@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from fedpcs import _format
 from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.run_report_files import RunFiles, SamplerFiles
-from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES, Comparison, Measure, compare_each
+from fedpcs.experiments.three_differences import (
+    HEADINGS,
+    MEANINGS,
+    MEASURES,
+    TOGETHER,
+    Comparison,
+    Measure,
+    compare_each,
+)
 
 _NOT_YET = "not yet"
 _PLAYED = {
@@ -75,7 +83,7 @@ def _differences(run: RunFiles) -> list[ReportTable]:
         return []
     columns = (
         *(_difference(measure, against) for measure in MEASURES),
-        Column("seeds", "Done with both.", lambda other: str(against[other.name].num_seeds)),
+        Column("seeds", f"Done with both. {TOGETHER}", lambda other: str(against[other.name].num_seeds)),
     )
     rows = [
         Row(f"against {one.name}", tuple(column.cell(one) for column in columns), "")

@@ -29,6 +29,11 @@ class Series:
     done: tuple[Done, ...]
 
     @property
+    def results(self) -> list[dict[str, Any]]:
+        """What its cells came to."""
+        return [one.result for one in self.done]
+
+    @property
     def seeds(self) -> tuple[int, ...]:
         """Of its cells."""
         return tuple(one.cell.seed for one in self.done)
@@ -127,7 +132,7 @@ def against(
 
 def compared(found: Group) -> list[Comparison]:
     """Compare FedPCS, or whoever stands in for it, with every other sampler of a group."""
-    return compare_each({series.sampler: [one.result for one in series.done] for series in found.series})
+    return compare_each({series.sampler: series.results for series in found.series})
 
 
 def has_common_seed(one: Series, other: Series) -> bool:

@@ -23,7 +23,7 @@ from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
 from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
 from fedpcs.experiments.sweep_warnings import ended_early, mixed, not_done, unlike, unread_ledgers
 from fedpcs.experiments.sweep_words import accuracy_words
-from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES
+from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES, TOGETHER
 
 REFERENCE = "fedpcs"
 # Settings that every record has a column for; others get one, `set.KEY`, where they are on the grid.
@@ -147,10 +147,9 @@ def difference_tables(groups: Sequence[Group]) -> list[Table]:
         for column, measure in enumerate(MEASURES)
         if one.is_sure(measure)
     )
-    note = "Bold is sure. Intervals are widened for the samplers of a setting, not for the number of settings."
     headings = ("setting", "sampler", "against", *HEADINGS.values(), "seeds")
     meanings = {HEADINGS[measure]: words for measure, words in MEANINGS.items()}
-    return [Table("The three differences", headings, rows, meanings, sure, note)]
+    return [Table("The three differences", headings, rows, meanings, sure, f"Bold is sure. {TOGETHER}")]
 
 
 def _row(series: Series, reference: Series | None) -> tuple[str, ...]:

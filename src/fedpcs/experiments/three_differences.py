@@ -37,12 +37,16 @@ HEADINGS: dict[Measure, str] = {"accuracy": "accuracy", "epsilon": "ε of the me
 
 MEANINGS: dict[Measure, str] = {
     "accuracy": "how much higher its accuracy is, in points: mean over pairs of arms with the same seed, and the ends "
-    "of its t-interval. Without a sign it is sure: the interval has no zero in it. A setting's intervals of one column "
-    "hold together with 95 % confidence; they speak of other seeds, not of other test records or other clients",
+    "of its t-interval. Without a sign it is sure: the interval has no zero in it. Intervals speak of other seeds, not "
+    "of other test records or other clients",
     "epsilon": "how much more the median client spends, in per cent: mean ratio over pairs, and its interval, likewise",
     "paid": "how much more clients are paid in all, in per cent, likewise",
 }
 
+TOGETHER = (
+    "The intervals of one column and setting hold together with 95 % confidence. They are not widened for the three "
+    "measures, nor for the number of settings."
+)
 _SUBJECT, _BASELINE = "fedpcs", "random"
 _SPACE = "\N{NO-BREAK SPACE}"
 _MOST_LOGARITHM = 700.0
@@ -202,7 +206,8 @@ def compare(
     pairs = [(one, by_seed[one["seed"]]) for one in mine if one["seed"] in by_seed]
     if not pairs:
         return Comparison(sampler, other, (), dict.fromkeys(MEASURES, "no seed in common"), 0)
-    found, left_out = [], {}
+    found: list[Difference] = []
+    left_out: dict[Measure, str] = {}
     for measure in MEASURES:
         a, b = (np.array([_VALUE[measure](one) for one in side]) for side in zip(*pairs, strict=True))
         if measure != "accuracy" and not (np.all(a > 0.0) and np.all(b > 0.0)):

@@ -446,7 +446,8 @@ def test_a_lead_that_seeds_do_not_agree_on_is_none():
     ]
     page = curves.page_of("fashion-mnist", "quick", done)
     assert {finding.verdict for finding in page.findings} == {"cannot say"}
-    assert "0 of 2 settings" in page.headline
+    nothing = "No sure difference between fedpcs and 4 others in 2 settings: "
+    assert page.headline == f"{nothing}ε and pay are equal, accuracy cannot be told apart."
 
 
 @pytest.mark.parametrize(("seeds", "verdict"), [((0, 1, 2), "agrees"), ((1,), "cannot say")])
@@ -553,6 +554,13 @@ def test_ablation_gives_each_step_its_own_gain():
     steps, others = page.findings[:4], page.findings[4:]
     assert [finding.verdict for finding in steps] == ["agrees", "agrees", "differs", "agrees"]
     assert [finding.verdict for finding in others] == ["cannot say", "agrees", "differs"]
+    differences = page.tables[-2]
+    assert [row[2] for row in differences.rows] == [label for label, _, _ in ablation.STEPS[:-1]] + [
+        ablation.CONTROL,
+        "and levelled",
+    ]
+    assert [row[3].split()[1:3] for row in differences.rows[:3]] == [["points", "higher"]] * 2 + [["points", "lower"]]
+    assert {row[5] for row in differences.rows} == {"equal"}  # everyone is paid the same in these cells
     assert others[1].found.startswith("+1.0")  # weights take the draw's loss back, and one point more
     assert "'and levelled', +3.0" in page.headline
     assert page.drawings[0].draw()
@@ -613,6 +621,7 @@ def test_useful_privacy_holds_accuracy_and_epsilon_to_their_goals(accuracy, epsi
     *goals, dearer = page.findings
     assert [finding.verdict for finding in goals] == verdicts
     assert "tanh-cnn" in goals[2].found
+    assert page.headline == "No sure difference between fedpcs and 7 others: accuracy, ε and pay are equal."
     assert dearer.verdict == "cannot say"  # all samplers come to the same
     assert {one.cell.config.privacy.mode for one in done} == {"record"}
     assert all(drawing.draw() for drawing in page.drawings)

@@ -37,6 +37,7 @@ from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_points import Bar
 from fedpcs.experiments.sweep_spending import spending_table
 from fedpcs.experiments.sweep_words import bar_words
+from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES, compare
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}
@@ -125,6 +126,7 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
         claims_heading="What each step should gain, and what it did",
         tables=(
             *(table for part in parts for table in part.tables),
+            *_differences(parts),
             *((spending_table(groups),) if groups else ()),
         ),
         drawings=tuple(
@@ -222,6 +224,21 @@ class _Part:
         title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
         note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Last: {_LAST}"
         return bars_figure([*bars, *self.alone], f"{title}{undone}", note)
+
+
+def _differences(parts: Sequence[_Part]) -> list[Table]:
+    """Return the three differences of every step to the one before, and of what steps do not show; none without any."""
+    steps = [(after, before) for (before, _, _), (after, _, _) in itertools.pairwise(STEPS)]
+    rows = tuple(
+        (part.split, after, before, *map(found.words, MEASURES), str(found.num_seeds))
+        for part in parts
+        for after, before in (*steps, *_ALONE.values())
+        if after in part.found and before in part.found
+        for found in [compare(after, part.found[after].results, before, part.found[before].results)]
+    )
+    headings = ("split", "step", "against", *HEADINGS.values(), "seeds")
+    meanings = {HEADINGS[measure]: words for measure, words in MEANINGS.items()}
+    return [Table("The three differences of each step", headings, rows, meanings, note=_NOT_WIDENED)] if rows else []
 
 
 def gains(series: Mapping[str, Series]) -> list[Bar]:

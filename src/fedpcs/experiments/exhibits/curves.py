@@ -31,14 +31,10 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     groups = group(done)
     accuracy = [throughout(one, "accuracy") for one in groups if _is_comparable(one)]
     loss = [throughout(one, "loss") for one in groups if _is_comparable(one)]
-    first = sum(one.verdict == "agrees" for one in accuracy)
     return replace(
         comparison_page("curves", done, command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}"),
         name=f"curves-{dataset}",
         title=f"Accuracy and loss over rounds on {dataset}",
-        headline=f"FedPCS's accuracy is clearly the highest in every round of {first} of {len(accuracy)} settings."
-        if accuracy
-        else "Too few cells are done yet.",
         shrunk=shrunk(setting_of(dataset, profile), [TUNED]),
         findings=(*accuracy, *loss, growth(groups)),
     )

@@ -93,7 +93,6 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
         page,
         name="trade-off",
         title="What accuracy costs in privacy and in rewards, on Fashion-MNIST",
-        headline=f"{_title(groups, 'epsilon')}." if groups else page.headline,
         warnings=(*page.warnings, *(() if profile == "quick" else (UNWEIGHABLE,))),
         shrunk=shrunk if profile == "quick" else (),
         shrunk_heading="Smaller here than in the full profile",

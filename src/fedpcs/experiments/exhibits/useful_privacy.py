@@ -24,7 +24,7 @@ from fedpcs.experiments.page import Drawing, Finding, Page
 from fedpcs.experiments.paired import PairedDifference, paired_difference
 from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_groups import Group, Series, against, group, has_common_seed, summary
-from fedpcs.experiments.sweep_page import REFERENCE, comparison_page
+from fedpcs.experiments.sweep_page import REFERENCE, comparison_page, headline
 from fedpcs.experiments.sweep_points import TradeOff
 from fedpcs.experiments.sweep_tradeoff import Cost, tradeoff_figure
 from fedpcs.experiments.sweep_words import difference_words
@@ -112,7 +112,7 @@ def page_of(profile: Profile, done: Sequence[Done]) -> Page:
         page,
         name="useful-privacy",
         title="Useful privacy on Fashion-MNIST",
-        headline=_headline(main),
+        headline=headline([main[0]]) if main else "No cell of FedPCS is done yet.",
         facts=f"{page.facts}; linear is trained on oriented gradients, fixed features that no record has shaped",
         warnings=(*page.warnings, UNWEIGHABLE),
         shrunk=shrunk if profile == "quick" else (),
@@ -133,18 +133,6 @@ def _of_fedpcs(groups: Sequence[Group], variant: str) -> tuple[Group, Series] | 
     """Return a variant's group, and FedPCS's series in it."""
     found = ((one, series) for one in groups if one.variant == variant and (series := one.of(REFERENCE)) is not None)
     return next(found, None)
-
-
-def _headline(main: tuple[Group, Series] | None) -> str:
-    if main is None:
-        return "No cell of FedPCS is done yet."
-    place, series = main
-    middle, greatest = series.mean("spent", "epsilon", "median"), series.greatest("spent", "epsilon", "maximum")
-    return (
-        f"FedPCS comes to {_format.share_and_spread(*summary(series))} on fixed features with rule {place.variant}; "
-        f"the median client spends ε = {_format.rounded_up(middle)}, the greatest {_format.rounded_up(greatest)} (δ = "
-        f"{series.done[0].result['delta']:g})."
-    )
 
 
 def _findings(series: Series, model: str) -> tuple[Finding, ...]:
