@@ -16,6 +16,7 @@ from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
 
+from fedpcs import _format
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
@@ -198,11 +199,11 @@ def _run(
         return connected & announcer.has_answered
 
     def notify(record: dict[str, Any], seconds: float) -> None:
-        score = "" if record["accuracy"] is None else f", accuracy {record['accuracy']:.1%}"
+        score = "" if record["accuracy"] is None else f", accuracy {_format.share(record['accuracy'])}"
         heard = f"{len(record['heard'])} of {len(record['cohort'])} heard"
         drift = record.get("budget_drift")
         strays = "" if drift is None else f", budgets {drift:+.1%} from what was announced"
-        say(f"round {record['round']}: {heard}{score}{strays} ({seconds:.0f} s)")
+        say(f"round {record['round']}: {heard}{score}{strays} ({_format.duration(seconds)})")
 
     arm_store.create()
     settings = Settings(

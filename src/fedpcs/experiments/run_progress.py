@@ -36,7 +36,7 @@ class Display(ProgressBar):
 
 def _news(record: dict[str, Any]) -> str:
     accuracy = record["accuracy"]
-    parts = [] if accuracy is None else [f"accuracy {accuracy:.1%}"]
+    parts = [] if accuracy is None else [f"accuracy {_format.share(accuracy)}"]
     if record["spent"]["num_clients"]:
         parts.append(f"ε ≤ {_format.rounded_up(record['spent']['epsilon']['maximum'])}")
     return ", ".join(parts)
