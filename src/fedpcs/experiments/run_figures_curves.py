@@ -16,7 +16,7 @@ from fedpcs.experiments.run_report_files import RunFiles, Track, mean_track
 
 def accuracy_figure(run: RunFiles) -> Figure:
     """Draw accuracy on records nobody trained on over rounds, by sampler."""
-    figure = _curves(run, "accuracy", lambda value: f"{100.0 * value:.1f}\N{NO-BREAK SPACE}%")
+    figure = _curves(run, "accuracy", _format.share)
     axes = figure.axes[0]
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100.0 * value:.6g}\N{NO-BREAK SPACE}%"))
     axes.set_ylabel(f"accuracy on {run.config.data.evaluated_on}", color=style.INK)

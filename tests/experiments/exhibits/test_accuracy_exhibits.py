@@ -500,7 +500,7 @@ def test_a_lead_that_grows_with_the_ratio_is_told_from_one_that_falls(slope, ver
     ]
     finding = curves.growth(group(done))
     assert finding.verdict == verdict
-    assert f"{60 * slope:+.1f} points" in finding.found
+    assert f"{60 * slope:+.1f} points".replace("-", "−") in finding.found
 
 
 def test_skew_is_the_paired_difference_of_splits():

@@ -162,7 +162,7 @@ class _Part:
     @property
     def headline(self) -> str:
         """The largest step, and what it comes to together with those it may only repair."""
-        largest = "" if self.largest is None else f"{self.largest.label!r}, {100 * self.largest.mean:+.1f}"
+        largest = "" if self.largest is None else f"{self.largest.label!r}, {_format.points(self.largest.mean)}"
         whole = [f", draw and weights together {bar_words(bar)}" for bar in self.alone if bar.label == _TOGETHER]
         return f"{largest}{''.join(whole)} ({self.split})"
 
@@ -221,7 +221,9 @@ class _Part:
         labels = [label for label, _, _ in STEPS]
         lost = [bar for bar in bars if bar.label == labels[labels.index(most.label) - 1] and bar.high < 0.0]
         undone = f", after {lost[0].label!r} lost {-100 * lost[0].mean:.1f}" if lost else ""
-        title = f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {100 * most.mean:+.1f} points"
+        title = (
+            f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {_format.points(most.mean)} points"
+        )
         note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Last: {_LAST}"
         return bars_figure([*bars, *self.alone], f"{title}{undone}", note)
 
@@ -295,7 +297,7 @@ def _rules_table(dataset: str, split: str, rules: Mapping[str, Series]) -> list[
         (
             rule,
             _format.share_and_spread(*summary(rules[rule])),
-            "–" if printed is None else f"{100.0 * summary(rules[rule])[0] - printed.mean:+.1f}".replace("-", "−"),
+            "–" if printed is None else _format.points(summary(rules[rule])[0] - printed.mean / 100.0),
         )
         for rule in ranked
     )

@@ -19,7 +19,7 @@ _COLOURS = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white"
 
 def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> Figure:
     """Draw each arm's (clients, clients) correlations, clients in the order given, warm for +1 and cold for −1."""
-    known = {name: f"{mean:.2f}".replace("-", "−") for name, (_, mean) in maps.items() if mean is not None}
+    known = {name: _format.two_decimals(mean) for name, (_, mean) in maps.items() if mean is not None}
     told = [f"{mean} ({name})" for name, mean in known.items()]
     title = f"In one population the mean correlation of two clients' budget paths is {' and '.join(told)}"
     note = (

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.accuracy_cells import TUNED, Run, setting_of, shrunk
@@ -116,8 +117,8 @@ def growth(groups: Sequence[Group]) -> Finding:
     told = (
         f"From the lowest ratio to the highest the lead over the best baseline clearly grows in {more} of {len(known)}"
     )
-    mean = 100.0 * sum(one.mean for one in known) / len(known)
-    found = f"{told} settings, clearly falls in {less}, by {mean:+.1f} points on average."
+    mean = sum(one.mean for one in known) / len(known)
+    found = f"{told} settings, clearly falls in {less}, by {_format.points(mean)} points on average."
     return Finding(claim, found, _verdict(more, less, len(known)))
 
 

@@ -15,7 +15,7 @@ from fedpcs.experiments.palette import pens
 
 def usage_figure(usage: Mapping[str, FloatArray], name: str) -> Figure:
     """Draw (populations, rounds) shares of the cap used, the mean over populations, by arm."""
-    means = [f"{100.0 * paths.mean():.1f}\N{NO-BREAK SPACE}% ({arm})" for arm, paths in usage.items()]
+    means = [f"{_format.share(float(paths.mean()))} ({arm})" for arm, paths in usage.items()]
     figure, (axes,) = style.new_figure(f"Of the caps, cohorts use {', '.join(means)}")
     labels, looks = [], pens(usage)
     for arm, paths in usage.items():

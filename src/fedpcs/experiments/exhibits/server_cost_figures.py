@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fedpcs import _format
 from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.paired import PairedDifference
 from fedpcs.experiments.palette import pens
@@ -61,7 +62,7 @@ def _saving_title(saved: Mapping[str, Mapping[float, PairedDifference]]) -> str:
     by_ratio = next(iter(saved.values()))
     (first, early), *_, (last, late) = by_ratio.items()
     verb = "grows" if late.mean > early.mean else "shrinks"
-    ends = [f"{100 * gap.mean:.1f}\N{NO-BREAK SPACE}%".replace("-", "−") for gap in (early, late)]
+    ends = [_format.share(gap.mean) for gap in (early, late)]
     at = [f"τ = {ratio:g}".replace(" ", "\N{NO-BREAK SPACE}") for ratio in (first, last)]
     return (
         f"FedPCS's saving {verb} from {ends[0]} at {at[0]} to {ends[1]} at {at[1]}, against a rival that "
