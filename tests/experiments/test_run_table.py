@@ -115,6 +115,21 @@ def test_a_new_folder_is_never_one_that_is_there(tmp_path, monkeypatch):
     assert names == ["demo", "demo-2", "demo-3"]
 
 
+def test_no_number_is_cut_in_a_terminal_of_eighty_columns():
+    table = run_table._table([arm("power-of-choice", seed, rho=(0.0212, 0.175, 0.294)) for seed in (0, 1)])
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, no_color=True)
+    console.print(table)
+    said = console.file.getvalue()
+    assert "…" not in said
+    for words in (
+        "power-of-choice",
+        "50.0\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0.0\N{NO-BREAK SPACE}%",
+        "0.0212 /",
+        "0.294",
+    ):
+        assert words in said
+
+
 def test_the_worst_gain_of_all_seeds_is_shown():
     table = run_table._table([arm("random", 0, gain=0.001), arm("random", 1, gain=0.2)])
     console = Console(file=io.StringIO(), width=200)

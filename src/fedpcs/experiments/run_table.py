@@ -82,7 +82,9 @@ def print_whole(table: Table) -> Console:
 def _table(arms: list[dict[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     for name in ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability"):
-        table.add_column(name, justify="left" if name == "sampler" else "right", no_wrap=True)
+        # In a narrow terminal what was spent is broken at its slashes: no number is cut.
+        is_whole = not name.endswith("spent")
+        table.add_column(name, justify="left" if name == "sampler" else "right", no_wrap=is_whole)
     for sampler in dict.fromkeys(arm["sampler"] for arm in arms):
         mine = [arm for arm in arms if arm["sampler"] == sampler]
         gains = [arm["game"]["exploitability"] for arm in mine if arm["game"]["exploitability"] is not None]
