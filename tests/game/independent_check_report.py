@@ -25,7 +25,7 @@ from independent_response import Effort, Judgement, judge
 from wild_games import WildGame, wild_game
 
 from fedpcs.errors import InvalidInput
-from fedpcs.game import Equilibrium, certify, solve
+from fedpcs.game import certify, solve
 from fedpcs.game.payoffs import Profile
 from fedpcs.game.verify import Certificate
 
@@ -46,7 +46,6 @@ class Examined:
     findings: tuple[str, ...]
     solve_seconds: float
     judge_seconds: float
-    found: Equilibrium | None = None
 
 
 def examine(wild: WildGame, *, effort: Effort | None = None) -> Examined:
@@ -70,9 +69,7 @@ def examine(wild: WildGame, *, effort: Effort | None = None) -> Examined:
         if judged.found < 0.01 * wild.tolerance:
             findings = ("false refusal", *findings)
     seconds = solved - began, time.perf_counter() - solved
-    return Examined(
-        wild, found.status, certificate.relative, resolution(certificate), judged, findings, *seconds, found
-    )
+    return Examined(wild, found.status, certificate.relative, resolution(certificate), judged, findings, *seconds)
 
 
 def compare(certificate: Certificate, judged: Judgement, tolerance: float) -> tuple[str, ...]:

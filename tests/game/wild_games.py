@@ -7,6 +7,7 @@ one has 2 to 100. Two games that once fooled solver and certificate together are
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -98,16 +99,47 @@ _REWARDS = {
 }
 
 
-def one_large_budget(selection: Selection) -> WildGame:
-    """420 clients below 2 and one at 500, who hardly minds: the crowd fell between two nodes of an even grid.
+def one_large_budget(selection: Selection, *, clients: int = 420) -> WildGame:
+    """Return a crowd below 2 and one client at 500 who hardly minds: the crowd fell between two nodes of an even grid.
 
-    Budget-blind it was called an equilibrium at 9.8e-18; deviations that can be played gain 6.4e-3, and 27 % of the
-    clients gain more than 1 %.
+    With 420 clients, budget-blind, it was called an equilibrium at 9.8e-18; plans that can be played gain 6.4e-3, and
+    27 % of the clients gain more than 1 %. With 100 to 390 clients the certificate saw it and the game was refused.
     """
     rng = np.random.default_rng(0)
-    aversion = rng.uniform(0.0, 1.0, 420).clip(*AVERSION_BOUNDS)
-    budget = rng.uniform(0.001, 2.0, 420)
-    aversion[-1], budget[-1] = 0.001, 500.0
-    bounds = (0.001, 500.0)
-    game = make_game(individuals(aversion, budget), last_round=30, budget_bounds=bounds, selection=selection)
-    return WildGame("one large budget", game, np.full(31, 1.5), 1e-3)
+    aversion = rng.uniform(0.0, 1.0, clients).clip(*AVERSION_BOUNDS)
+    budget = rng.uniform(0.001, 2.0, clients)
+    aversion[-1], budget[-1] = AVERSION_BOUNDS[0], 500.0
+    return _fixed(f"{clients} clients, one large budget", aversion, budget, selection, last_round=30, reward=1.5)
+
+
+def crowd_that_hardly_minds(selection: Selection) -> WildGame:
+    """Return 420 clients with ψ about 0.03 to 0.13 but for two: reading between rows of ψ invented gains.
+
+    Budget-aware it was refused at 1.4e-3 where plans that can be played gain 1.6e-7; budget-blind 7.1e-4 was claimed
+    where they gain 1.3e-7.
+    """
+    rng = np.random.default_rng(0)
+    aversion = np.exp(rng.uniform(np.log(0.03), np.log(0.13), 420))
+    aversion[:2] = AVERSION_BOUNDS
+    budget = rng.uniform(0.001, 500.0, 420)
+    return _fixed("a crowd that hardly minds", aversion, budget, selection, last_round=8, reward=13.8)
+
+
+def heavy_tail(kind: Literal["pareto", "lognormal"], clients: int, selection: Selection) -> WildGame:
+    """Return 100 to 390 clients, the richest 1 % of whom hardly mind; refused budget-blind, though it can be solved.
+
+    A table with 1,500 even and 4 × 40 clustered nodes settles all of them at 1e-4 to 2.5e-4.
+    """
+    rng = np.random.default_rng(0)
+    aversion = rng.uniform(0.0, 1.0, clients).clip(*AVERSION_BOUNDS)
+    tail = 0.1 * (1.0 + rng.pareto(0.7, clients)) if kind == "pareto" else np.exp(rng.normal(-1.0, 2.5, clients))
+    budget = tail.clip(0.001, 500.0)
+    aversion[np.argsort(budget)[-max(1, clients // 100) :]] = AVERSION_BOUNDS[0]
+    budget[budget.argmax()] = 500.0
+    return _fixed(f"{clients} clients, {kind}", aversion, budget, selection, last_round=30, reward=1.5)
+
+
+def _fixed(name, aversion, budget, selection, *, last_round, reward):
+    population = individuals(aversion, budget)
+    game = make_game(population, last_round=last_round, budget_bounds=(0.001, 500.0), selection=selection)
+    return WildGame(name, game, np.full(last_round + 1, reward), 1e-3)
