@@ -12,6 +12,7 @@ LAYERS = {
     "errors": 0,
     "_validate": 0,
     "_random": 0,
+    "_caps": 0,
     "_inclusion": 0,
     "_processes": 0,
     "_threads": 0,

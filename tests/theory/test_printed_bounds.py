@@ -274,3 +274,20 @@ def test_without_the_error_of_the_draw_one_client_is_cheapest():
     )
     assert valid_ratio(problem).cohort_size == 1
     assert valid_ratio(replace(problem, sampling_error=1e3)).cohort_size > 1
+
+
+def test_a_cap_met_exactly_by_unpaid_clients_is_met_by_all_of_them():
+    """Three of 0.1 under 0.3: floats say 0.3 // 0.1 is 2."""
+    problem = CappedCohort(
+        slope=1.0,
+        offset=0.1,
+        accuracy_weight=0.0005,
+        reward_weight=1.0,
+        budget_cap=0.3,
+        num_clients=10,
+        sampling_error=1e3,
+    )
+    plan = valid_ratio(problem)
+    assert plan.is_feasible
+    assert (plan.cohort_size, plan.reward) == (3, 0.0)
+    assert paper_ratio(replace(problem, offset=0.0)).cohort_size == 3

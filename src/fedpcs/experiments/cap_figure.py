@@ -52,8 +52,7 @@ def default_caps(budget: FloatArray, game: Game) -> FloatArray:
     """Return the paper's falling caps scaled to this game, never below its largest client's budget."""
     total = game.num_clients * game.population.mean(budget.mean(axis=0))
     caps = np.linspace(*_PAPER_CAPS, game.last_round + 1) * total / _PAPER_TOTAL_BUDGET
-    # A hair more than the largest budget: a sum rounded up must not be what makes a lone client too many.
-    return np.asarray(np.maximum(caps, (1.0 + 1e-9) * budget.max(axis=1)))
+    return np.asarray(np.maximum(caps, budget.max(axis=1)))
 
 
 def num_draws(game: Game) -> int:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedpcs import _validate
+from fedpcs._caps import allowance
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.config import GameConfig
@@ -91,7 +92,7 @@ def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) 
 
 def _check_caps(stored: StoredEquilibrium, game: Game, budget_cap: float | list[float]) -> None:
     spent = expected_spend(stored.budget, game.cohort_size, game)
-    over = np.flatnonzero(spent > cap_path(budget_cap, game) * (1.0 + 1e-9))
+    over = np.flatnonzero(spent > allowance(cap_path(budget_cap, game)))
     if over.size:
         t = int(over[0])
         raise InvalidInput(

@@ -11,7 +11,8 @@ Proposition 3,
     Σ_i π_i(K)[γa/((t+1)ρ_i) + (1−γ)R_t ρ_i] + (γ/K) Σ_i (θ_i² D² + 2a/ρ_i)/x_i,    Σ_i π_i(K) ρ_i ≤ B_t.
 
 (θ_i² d σ_i² is 2a/ρ_i in the units of `accuracy_scale`, up to the constants β and μ.) Without the variance the cost
-grows with K and the best cohort is empty. Whatever the method, `cut_to_cap` makes a realised cohort fit.
+grows with K and the best cohort is empty. Whatever the method, `cut_to_cap` makes a realised cohort fit. A cap met
+exactly is met: all comparisons with B_t allow the relative slack of `fedpcs._caps`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedpcs import _validate
+from fedpcs._caps import SLACK, allowance, largest_count
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.game import equilibrium
@@ -60,7 +62,7 @@ class CohortPlan:
     Attributes:
         cohort_size: (rounds,) K_t.
         budget_cap: (rounds,) B_t.
-        expected_budget: (rounds,) E[Σ_{i in cohort} ρ_i], at most B_t.
+        expected_budget: (rounds,) E[Σ_{i in cohort} ρ_i], at most B_t up to the slack of 1e-9.
     """
 
     cohort_size: FloatArray
@@ -83,7 +85,7 @@ def closed_form(*, slope: float, offset: float, budget_cap: float, round_index: 
     ρ = (2.0 * G * u / (1.0 - γ)) ** (1.0 / 3.0)
     multiplier = u / ρ**2 - (1.0 - γ) / G * (2.0 * ρ - H)
     reward = (ρ - H) / G
-    cohort = min(game.num_clients, int(cap // ρ))
+    cohort = largest_count(cap, ρ, game.num_clients)
     return ClosedForm(ρ, reward, cohort, multiplier, multiplier >= 0.0 and reward >= 0.0)
 
 
@@ -96,7 +98,7 @@ def cap_path(budget_cap: float | ArrayLike, game: Game) -> FloatArray:
         "budget_cap",
         budget_cap,
         length=rounds,
-        low=game.budget_bounds[0],
+        low=game.budget_bounds[0] / (1.0 + SLACK),
         remedy="Give one positive number, or one per round.",
     )
 
@@ -169,20 +171,21 @@ def cut_to_cap(order: NDArray[np.int64], budget: FloatArray, cohort_size: int, b
     """Return the cohort that fits: clients in drawing order, passing over any whose budget would exceed the cap.
 
     Guarantees:
-        The cohort has at most `cohort_size` clients and their budgets add up to at most `budget_cap`, always.
+        The cohort has at most `cohort_size` clients, always, and their budgets add up to at most `budget_cap`, up to
+        the slack of 1e-9 by which a cap met exactly is met.
 
     Example:
         >>> cut_to_cap(np.array([2, 0, 1]), np.array([1.0, 4.0, 5.0]), 3, 7.0).tolist()
         [2, 0]
     """
     kept: list[int] = []
-    left = _validate.positive("budget_cap", budget_cap)
+    most, spent = allowance(_validate.positive("budget_cap", budget_cap)), 0.0
     for client in order:
         if len(kept) == cohort_size:
             break
-        if budget[client] <= left:
+        if spent + budget[client] <= most:
             kept.append(int(client))
-            left -= float(budget[client])
+            spent += float(budget[client])
     return np.array(kept, dtype=np.int64)
 
 
@@ -210,7 +213,7 @@ def _largest_cohort(budget: FloatArray, cap: float, game: Game) -> int:
     low, high = 0, game.num_clients
     while low < high:
         middle = (low + high + 1) // 2
-        if _expected(budget, middle, game) <= cap:
+        if _expected(budget, middle, game) <= allowance(cap):
             low = middle
         else:
             high = middle - 1

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import optimize
 
 from fedpcs import _validate
+from fedpcs._caps import allowance, largest_count
 from fedpcs.errors import InvalidInput
 
 
@@ -53,7 +54,7 @@ class RatioPlan:
         budget: ρ = G·R + H.
         cohort_size: K; zero if the cap is below one client's budget.
         cost: Of this plan, v/K included.
-        is_feasible: Whether R ≥ 0, 1 ≤ K ≤ N and Kρ ≤ B.
+        is_feasible: Whether R ≥ 0, 1 ≤ K ≤ N and Kρ ≤ B, up to the slack of 1e-9 that caps have.
     """
 
     reward: float
@@ -67,7 +68,7 @@ def paper_ratio(problem: CappedCohort) -> RatioPlan:
     """Return Theorem 7's plan, Eq. (opt_reward_and_tau)."""
     _check(problem)
     budget = (2.0 * problem.slope * problem.accuracy_weight / problem.reward_weight) ** (1.0 / 3.0)
-    return _plan(problem, budget, min(problem.num_clients, int(problem.budget_cap // budget)))
+    return _plan(problem, budget, largest_count(problem.budget_cap, budget, problem.num_clients))
 
 
 def valid_ratio(problem: CappedCohort) -> RatioPlan:
@@ -77,11 +78,14 @@ def valid_ratio(problem: CappedCohort) -> RatioPlan:
         InvalidInput: Not even one unpaid client fits under the cap.
     """
     _check(problem)
-    most = int(min(problem.num_clients, problem.budget_cap // problem.offset if problem.offset > 0.0 else np.inf))
+    most = problem.num_clients
+    if problem.offset > 0.0:
+        most = largest_count(problem.budget_cap, problem.offset, most)
     if most < 1:
         raise InvalidInput(f"budget_cap must be at least offset, {problem.offset!r}, got {problem.budget_cap!r}.")
     root = _cheapest_budget(problem)
-    plans = (_plan(problem, min(root, problem.budget_cap / size), size) for size in range(1, most + 1))
+    budgets = (max(problem.offset, min(root, problem.budget_cap / size)) for size in range(1, most + 1))
+    plans = (_plan(problem, budget, size) for size, budget in enumerate(budgets, start=1))
     return min(plans, key=lambda plan: plan.cost)
 
 
@@ -109,7 +113,7 @@ def _cheapest_budget(problem: CappedCohort) -> float:
 
 def _plan(problem: CappedCohort, budget: float, cohort_size: int) -> RatioPlan:
     reward = (budget - problem.offset) / problem.slope
-    fits = reward >= 0.0 and cohort_size >= 1 and cohort_size * budget <= problem.budget_cap * (1.0 + 1e-12)
+    fits = reward >= 0.0 and cohort_size >= 1 and cohort_size * budget <= allowance(problem.budget_cap)
     return RatioPlan(reward, budget, cohort_size, cost_of(problem, budget, cohort_size), fits)
 
 
