@@ -1,4 +1,4 @@
-"""How much clients could gain under each best response: printed, corrected, corrected and damped, exact.
+"""How much clients could gain under each best response: printed in two orders, corrected, damped, exact.
 
 Relative exploitability on the default game (N = 100, T = 30, K = 20, seed 0) with constant rewards: the mean gain of
 a client that deviates alone over the mean absolute best utility. With the argument `--figure` the same
@@ -8,7 +8,6 @@ numbers are drawn into `exploitability.png` beside this file.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,49 +17,48 @@ from fedpcs.game import Game, certify, costate, make_game, mean_field
 from fedpcs.game.payoffs import Profile, profile_from_retention
 
 REWARDS = (1.0, 5.0, 10.0, 20.0)
-MODES = ("as printed", "corrected, undamped", "corrected, damped 0.1", "exact")
-# Reference values in per cent, from an independent implementation: one row per reward, one column per mode.
-REFERENCE = {
-    1.0: (28.0, 17.0, 0.5, 0.003),
-    5.0: (39.0, 19.0, 1.2, 0.003),
-    10.0: (47.0, 1.6, 0.2, 0.0005),
-    20.0: (45.0, 0.0, 0.0, 0.00001),
+MODES = ("as printed", "printed, backward", "corrected, undamped", "corrected, damped 0.1", "exact")
+# Reference values in per cent, from an independent implementation: one row per reward, one column per mode. It ran the
+# printed formula in one order only, and its values are those of the backward one.
+REFERENCE: dict[float, tuple[float | None, ...]] = {
+    1.0: (None, 28.0, 17.0, 0.5, 0.003),
+    5.0: (None, 39.0, 19.0, 1.2, 0.003),
+    10.0: (None, 47.0, 1.6, 0.2, 0.0005),
+    20.0: (None, 45.0, 0.0, 0.0, 0.00001),
 }
 
 
-@dataclass(frozen=True)
-class Sweeps:
-    """Where an iteration of Theorem 1 ended, and max_t |Δφ(t)| of each sweep."""
-
-    profile: Profile
-    residuals: list[float]
-
-
-def sweep_theorem_1(game: Game, reward: float, *, printed: bool, damping: float, count: int) -> Sweeps:
-    """Sweep Theorem 1 over whole paths from retention 0, φ always that of the sweep before."""
+def sweep_theorem_1(game: Game, reward: float, *, damping: float, count: int) -> Profile:
+    """Sweep the corrected Theorem 1 over whole paths from retention 0, and play what comes out."""
     population, path = game.population, game.reward_path(reward)
+    aversion = population.privacy_aversion
     mean = np.full(path.size, population.mean(population.initial_budget))
     retention = np.zeros((path.size, population.num_types))
-    residuals = []
     for _ in range(count):
         terms = game.terms(path, mean)
         current = costate.follow(retention, terms, population)
-        asked = costate.stationary_retention(current, population.privacy_aversion, terms, printed=printed)
+        asked = costate.stationary_retention(current, aversion, terms, printed=False, backward=True)
         retention = retention + damping * (asked - retention)
-        before, mean = mean, costate.follow(retention, terms, population).mean_budget
-        residuals.append(float(np.abs(mean - before).max()))
-    return Sweeps(profile_from_retention(population, retention), residuals)
+        mean = costate.follow(retention, terms, population).mean_budget
+    return profile_from_retention(population, retention)
 
 
 def exploitability(game: Game, reward: float) -> tuple[float, ...]:
     """Return relative exploitability in per cent, one value per mode."""
+    path = game.reward_path(reward)
     profiles = (
-        sweep_theorem_1(game, reward, printed=True, damping=1.0, count=20).profile,
-        sweep_theorem_1(game, reward, printed=False, damping=1.0, count=20).profile,
-        sweep_theorem_1(game, reward, printed=False, damping=0.1, count=200).profile,
-        mean_field.settle(game, game.reward_path(reward)).profile,
+        mean_field.settle(game, path, "paper").profile,
+        mean_field.settle(game, path, "paper-backward").profile,
+        sweep_theorem_1(game, reward, damping=1.0, count=20),
+        sweep_theorem_1(game, reward, damping=0.1, count=200),
+        mean_field.settle(game, path).profile,
     )
-    return tuple(100.0 * certify(p, game.reward_path(reward), game).relative for p in profiles)
+    return tuple(100.0 * certify(profile, path, game).relative for profile in profiles)
+
+
+def cell(reference: float | None, measured: float) -> str:
+    """Return "reference → measured", or the measured value alone."""
+    return percent(measured) if reference is None else f"{percent(reference)} → {percent(measured)}"
 
 
 def percent(value: float) -> str:
@@ -78,17 +76,18 @@ def draw(measured: dict[float, tuple[float, ...]], game: Game, target: Path) -> 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(9.0, 3.6), layout="constrained")
     for k, mode in enumerate(MODES):
         heights = [max(row[k], 1e-5) for row in measured.values()]
-        left.bar(np.arange(len(measured)) + 0.2 * (k - 1.5), heights, 0.2, label=mode)
+        left.bar(np.arange(len(measured)) + 0.16 * (k - 2), heights, 0.16, label=mode)
     left.set_yscale("log")
     left.set_xticks(range(len(measured)), [f"R = {reward:g}" for reward in measured])
     left.set_ylabel("relative exploitability, %")
     left.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=2, frameon=False)
     left.set_title("What clients could gain", fontsize=10)
-    printed = sweep_theorem_1(game, 5.0, printed=True, damping=1.0, count=100).residuals
-    exact = mean_field.settle(game, game.reward_path(5.0), tolerance=1e-6).history
-    right.semilogy(range(1, 101), printed, label=MODES[0])
-    change = np.abs(np.diff(exact, axis=0)).max(axis=1)
-    right.semilogy(range(1, change.size + 1), np.maximum(change, 1e-7), color="C3", label=MODES[3])
+    path = game.reward_path(5.0)
+    curves = (mean_field.settle(game, path, "paper"), mean_field.settle(game, path, tolerance=1e-6))
+    for found, column in zip(curves, (0, 4), strict=True):
+        change = np.abs(np.diff(found.history, axis=0)).max(axis=1)
+        sweeps = np.arange(1, change.size + 1)
+        right.semilogy(sweeps, np.maximum(change, 1e-7), color=f"C{column}", label=MODES[column])
     right.set_xlabel("sweep")
     right.set_ylabel("max |Δφ(t)|")
     right.legend(fontsize=7)
@@ -101,7 +100,7 @@ def main() -> None:
     game = make_game()
     measured = {reward: exploitability(game, reward) for reward in REWARDS}
     rows = [
-        [f"{reward:g}", *(f"{percent(r)} → {percent(m)}" for r, m in zip(REFERENCE[reward], values, strict=True))]
+        [f"{reward:g}", *(cell(r, m) for r, m in zip(REFERENCE[reward], values, strict=True))]
         for reward, values in measured.items()
     ]
     print(table(["reward", *MODES], rows))

@@ -45,7 +45,7 @@ def stop_at_stationary_point(game: Game, terms: Terms, client: int, num_sweeps: 
     retention = np.zeros((terms.last_round + 1, 1))
     for _ in range(num_sweeps):
         path = costate.follow(retention, terms, alone)
-        asked = costate.stationary_retention(path, alone.privacy_aversion, terms, printed=False)
+        asked = costate.stationary_retention(path, alone.privacy_aversion, terms, printed=False, backward=True)
         residual = float(np.abs(asked - retention).max())
         retention = retention + 0.1 * (asked - retention)
     stationary = costate.follow(retention, terms, alone)

@@ -93,7 +93,7 @@ MISTAKES = {
     "budget_bounds = [nan, 2]": "budget_bounds[0] must be a number in [1e-09, 1e+09], got nan",
     "accuracy_priority = 2": "accuracy_priority must be a number in [0, 1], got 2",
     "accuracy_scale = -1": "accuracy_scale must be a number above 0",
-    "response = 'best'": "response must be 'exact', 'costate' or 'paper', got 'best'",
+    "response = 'best'": "response must be 'exact', 'costate', 'paper' or 'paper-backward', got 'best'",
     "selection = 1": "selection must be 'budget-aware' or 'budget-blind', got 1",
     "reward = 'auto'": "reward must be 'commitment' or 'per-round'",
     "x": "cannot be read as TOML",

@@ -19,6 +19,7 @@ from fedpcs.experiments import cap_figure, comparison_figures, figure_style, gam
 from fedpcs.experiments.merged_types import merge_types
 from fedpcs.game import make_game, solve, uniform, uniform_density
 from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.mean_field import RESPONSE_MODES
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.sampling_ratio import CohortPlan, plan_cohort, solve_with_caps
 
@@ -170,7 +171,7 @@ def test_rewards_paid_are_what_the_cost_has_beyond_its_accuracy_term(found: Equi
 def test_response_bars_end_at_each_modes_exploitability(found: Equilibrium) -> None:
     axes = comparison_figures.response_figure(found).axes[0]
     assert axes.get_xscale() == "log"
-    for bar, mode in zip(axes.patches, ("exact", "costate", "paper"), strict=True):
+    for bar, mode in zip(axes.patches, RESPONSE_MODES, strict=True):
         gain = solve(found.game, found.reward.path, response=mode, throw=False).certificate.relative
         if gain > _format.ROUNDING:
             assert bar.get_x() + bar.get_width() == pytest.approx(gain)

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from twins import algorithm_1
+from zoo import zoo
 
 from fedpcs.game import (
     certify,
@@ -114,10 +116,34 @@ def test_a_warm_start_saves_sweeps_and_changes_nothing():
     assert warm.profile.mean_budget == pytest.approx(cold.profile.mean_budget, abs=1e-5)
 
 
-def test_the_printed_formula_oscillates_and_says_so():
-    found = mean_field.settle(make_game(), np.full(31, 10.0), "paper")
+@pytest.mark.parametrize("response", ["paper", "paper-backward"])
+def test_the_printed_formula_oscillates_and_says_so(response):
+    found = mean_field.settle(make_game(), np.full(31, 10.0), response)
     assert not found.is_settled
-    assert found.residual > 1e-3
+    assert found.residual > 1e-2
+
+
+@pytest.mark.parametrize("response", ["paper", "paper-backward"])
+@pytest.mark.parametrize("reward", [1.0, 5.0, 20.0])
+def test_algorithm_1_runs_as_printed(response, reward):
+    """Against plain loops over its lines: φ of every sweep, and the last sweep's budgets and factors, to 1e-12."""
+    game = make_game(uniform(6, 3), last_round=5, cohort_size=2)
+    path = reward * np.linspace(1.0, 0.4, 6)
+    found = mean_field.settle(game, path, response)
+    history, budget, retention = algorithm_1(game, path, found.iterations, backward=response == "paper-backward")
+    np.testing.assert_allclose(found.history, history, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(found.profile.budget, budget, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(found.profile.retention, retention, rtol=0.0, atol=1e-12)
+    assert np.array_equal(found.profile.mean_budget, found.history[-1])
+
+
+@pytest.mark.parametrize("response", ["paper", "paper-backward"])
+def test_where_the_printed_iteration_comes_to_rest_its_profile_certifies(response):
+    """Budgets follow the φ before the last sweep, so φ must stand still far below the tolerance."""
+    game = zoo(2)[1]
+    found = mean_field.settle(game, game.reward_path(5.0), response)
+    assert found.is_settled
+    assert certify(found.profile, game.reward_path(5.0), game).is_equilibrium(1e-3)
 
 
 def test_the_costate_sweep_settles_where_everyone_wants_more():

@@ -46,7 +46,7 @@ def test_2_theorem_1_leaves_the_unit_interval_and_our_modes_do_not() -> None:
     game = make_game()
     for printed in (False, True):
         assert stationary_point.share_outside(stationary_point.unclipped_retention(game, 20.0, printed=printed)) > 0.1
-    for mode in ("exact", "costate", "paper"):
+    for mode in mean_field.RESPONSE_MODES:
         retention = mean_field.settle(game, game.reward_path(20.0), mode).profile.retention
         assert retention.min() >= 0.0
         assert retention.max() <= 1.0

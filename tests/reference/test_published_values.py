@@ -22,6 +22,8 @@ def test_mean_budgets_match_the_published_ones(reward: float) -> None:
 @pytest.mark.parametrize("reward", response_table.REWARDS)
 def test_every_response_mode_is_as_exploitable_as_published(reward: float) -> None:
     measured = np.array(response_table.exploitability(make_game(), reward))
+    reference = np.array(response_table.REFERENCE[reward], dtype=float)
+    is_published = np.isfinite(reference)
     # Iterations that do not settle end somewhere in a band: a few points is what can be asked of them.
-    np.testing.assert_allclose(measured, response_table.REFERENCE[reward], atol=5.0)
-    assert measured[3] <= min(0.01, *measured[:2])
+    np.testing.assert_allclose(measured[is_published], reference[is_published], atol=5.0)
+    assert measured[-1] <= min(0.01, *measured[:3])

@@ -22,14 +22,15 @@ from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.mean_field import RESPONSE_MODES, ResponseMode
 from fedpcs.game.rules import Game
 
-# Three equilibria are solved for one figure and one for the other; beyond so many types, on merged ones.
+# Four equilibria are solved for one figure and one for the other; beyond so many types, on merged ones.
 _MOST_RESPONSE_TYPES = 300
 _MOST_WELFARE_TYPES = 20_000
 
 _MODE_WORDS: dict[ResponseMode, str] = {
     "exact": "exact\ndynamic programming",
     "costate": "costate\nTheorem 1, corrected",
-    "paper": "paper\nTheorem 1 as printed",
+    "paper": "paper\nAlgorithm 1 as printed",
+    "paper-backward": "paper-backward\nits factors used backward",
 }
 
 
@@ -54,7 +55,7 @@ def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
     values = np.array(list(gains.values()))
     floor = 10.0 ** np.floor(np.log10(values[values > _format.ROUNDING].min(initial=1e-4)) - 0.5)
     values = np.where(values > _format.ROUNDING, values, floor)
-    colours = (style.BLUE, style.GREEN, style.VERMILION)
+    colours = (style.BLUE, style.GREEN, style.VERMILION, style.ORANGE)
     bars = axes.barh(range(values.size), values - floor, left=floor, height=0.6, color=colours)
     axes.bar_label(bars, [_format.gain(gain) for gain in gains.values()], padding=6, fontsize=10, color=style.INK)
     axes.set_xscale("log")
@@ -66,7 +67,7 @@ def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.axvline(1e-3, color=style.GREY, linewidth=1.0, linestyle=style.DASHES, zorder=0)
     axes.set_xlabel("exploitability: mean gain by deviating ÷ mean best utility (log scale)", color=style.INK)
-    style.caption(axes, "Responses computed three ways, on this game's rewards; dashed: 0.1 %, the default tolerance")
+    style.caption(axes, "Responses computed four ways, on this game's rewards; dashed: 0.1 %, the default tolerance")
 
 
 def welfare_figure(found: Equilibrium) -> Figure:

@@ -72,7 +72,7 @@ class GameConfig(BaseModel):
     accuracy_scale: Number = 10_000.0
     reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
     reward_max: Number = 100.0
-    response: Literal["exact", "costate", "paper"] = "exact"
+    response: Literal["exact", "costate", "paper", "paper-backward"] = "exact"
     selection: Literal["budget-aware", "budget-blind"] = "budget-aware"
     tolerance: Number = 1e-3
     budget_cap: Number | list[Number] | None = None

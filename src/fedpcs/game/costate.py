@@ -8,6 +8,9 @@ Differentiating the stage payoff gives S = P'·(ρR − ψρ² − (1−ψ)α²)
 The paper's M_i^t loses the factor K/(Nφ) in front of −(ψρ² + (1−ψ)α²); `printed=True` keeps that slip, so the two can
 be compared. Either way α is clipped to [0, 1], which the paper requires and its formula does not ensure. A stationary
 point need not be a maximum: that is what `fedpcs.game.exact` is for.
+
+λ(t+1) needs the factors of later rounds. Algorithm 1 loops over t = 0…T−1, so when α^t is computed those are still the
+factors of the sweep before. Going backward from the last round, as one would with a costate, makes them new ones.
 """
 
 from __future__ import annotations
@@ -45,8 +48,18 @@ def stage_derivative(profile: Profile, aversion: FloatArray, terms: Terms, *, pr
     return np.asarray(Q * R + M)
 
 
-def stationary_retention(profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool) -> FloatArray:
-    """Return the retention Theorem 1 asks for on the current path, clipped to [0, 1]: (rounds, types)."""
+def stationary_retention(
+    profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool, backward: bool
+) -> FloatArray:
+    """Return the retention Theorem 1 asks for on the current path, clipped to [0, 1]: (rounds, types).
+
+    Args:
+        profile: The current path: budgets, and the retentions of the sweep before.
+        aversion: (types,) ψ.
+        terms: What is announced.
+        printed: Whether S is the paper's, slip included.
+        backward: Whether λ is built from the retentions just computed for later rounds, or from those of `profile`.
+    """
     stage = stage_derivative(profile, aversion, terms, printed=printed)
     chance = selection_probability(profile.budget, terms)
     retention = np.zeros_like(profile.retention)
@@ -54,5 +67,5 @@ def stationary_retention(profile: Profile, aversion: FloatArray, terms: Terms, *
     for t in range(terms.last_round - 1, -1, -1):
         gap = profile.budget[t] - terms.mean_budget[t]
         retention[t] = (costate * gap / (2.0 * (1.0 - aversion) * chance[t])).clip(0.0, 1.0)
-        costate = retention[t] * costate + stage[t]
+        costate = (retention if backward else profile.retention)[t] * costate + stage[t]
     return retention

@@ -87,7 +87,8 @@ def solve(
     Args:
         game: The rules and the population.
         reward_policy: "commitment", "per-round", a number, or one number per round.
-        response: How clients answer: "exact", "costate" (corrected Theorem 1) or "paper" (as printed).
+        response: How clients answer: "exact", "costate" (Theorem 1, corrected), "paper" (Theorem 1 and Algorithm 1 as
+            printed) or "paper-backward" (the same, with the factors of each sweep computed from the last round back).
         tolerance: Largest relative exploitability of an equilibrium. Sweeps stop when φ changes by no more than
             this; where it never does, the profile with the least exploitability is kept (`settled_by`).
         throw: Raise `NotConverged` rather than return a result that is not an equilibrium.

@@ -22,18 +22,22 @@ from fedpcs._validate import FloatArray
 from fedpcs.game import costate, exact
 from fedpcs.game.payoffs import Profile, client_utility, profile_from_retention
 from fedpcs.game.population import compress
-from fedpcs.game.rules import Game
+from fedpcs.game.rules import Game, Terms
 
-ResponseMode = Literal["exact", "costate", "paper"]
-RESPONSE_MODES: tuple[ResponseMode, ...] = ("exact", "costate", "paper")
+ResponseMode = Literal["exact", "costate", "paper", "paper-backward"]
+RESPONSE_MODES: tuple[ResponseMode, ...] = ("exact", "costate", "paper", "paper-backward")
+# Algorithm 1 as printed rarely stops by itself. A correction moves one round a sweep, so that of 31 rounds this leaves
+# nothing of where it began.
+PAPER_SWEEPS = 100
 
 # Beyond this many types φ is first settled on a histogram of them, then finished on all.
 _MOST_DIRECT_TYPES = 20_000
 _MOST_PLAIN_SWEEPS = 60
 _MOST_SEARCH_SWEEPS = 80
 _MOST_COSTATE_SWEEPS = 400
-_PAPER_SWEEPS = 20
 _COSTATE_DAMPING = 0.1
+# A share of the largest budget; a profile whose mean moves less holds its dynamics as a certificate asks it to.
+_AT_REST = 1e-7
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def settle(
     population = game.population
     first = np.full(game.last_round + 1, population.mean(population.initial_budget)) if start is None else start
     if response != "exact":
-        return _settle_stationary(game, reward, first, tolerance, printed=response == "paper")
+        return _settle_stationary(game, reward, first, tolerance, response)
     grid = resolution or exact.Resolution()
     if population.num_types > _MOST_DIRECT_TYPES:
         crowd = replace(game, population=compress(population))
@@ -167,24 +171,51 @@ def _search(
 
 
 def _settle_stationary(
-    game: Game, reward: FloatArray, mean: FloatArray, tolerance: float, *, printed: bool
+    game: Game, reward: FloatArray, mean: FloatArray, tolerance: float, response: ResponseMode
 ) -> MeanField:
-    """Sweep Theorem 1: corrected and damped, or as printed, undamped, for as long as the paper's own run."""
+    """Sweep Theorem 1: corrected and damped, or as Algorithm 1 has it, with its loop over t as printed or backward."""
+    if response != "costate":
+        return _settle_printed(game, reward, mean, tolerance, backward=response == "paper-backward")
     population = game.population
     aversion = population.privacy_aversion
-    damping = 1.0 if printed else _COSTATE_DAMPING
-    most = _PAPER_SWEEPS if printed else _MOST_COSTATE_SWEEPS
+    limit = tolerance * _COSTATE_DAMPING
     retention = np.zeros((game.last_round + 1, population.num_types))
     history, residual = [mean], np.inf
-    while residual > tolerance * damping and len(history) <= most:
+    while residual > limit and len(history) <= _MOST_COSTATE_SWEEPS:
         terms = game.terms(reward, mean)
-        asked = costate.stationary_retention(
-            costate.follow(retention, terms, population), aversion, terms, printed=printed
-        )
-        retention = retention + damping * (asked - retention)
+        current = costate.follow(retention, terms, population)
+        asked = costate.stationary_retention(current, aversion, terms, printed=False, backward=True)
+        retention = retention + _COSTATE_DAMPING * (asked - retention)
         before, mean = mean, costate.follow(retention, terms, population).mean_budget
         residual = float(np.abs(mean - before).max())
         history.append(mean)
     profile = profile_from_retention(population, retention)
-    is_settled = residual <= tolerance * damping
-    return MeanField(profile, is_settled, len(history) - 1, residual, np.array(history))
+    return MeanField(profile, residual <= limit, len(history) - 1, residual, np.array(history))
+
+
+def _settle_printed(game: Game, reward: FloatArray, mean: FloatArray, tolerance: float, *, backward: bool) -> MeanField:
+    """Run Algorithm 1 on whole paths and given rewards; its profile is what was played in the last sweep.
+
+    A sweep plays the factors of the sweep before against its φ (lines 3 and 4), computes new factors (lines 5 to 9) and
+    takes the mean of what was played for the new φ (lines 10 and 11). Initial factors are arbitrary in the paper. Here
+    they are what Theorem 1 asks of clients who join the crowd: from equal factors the first sweep would move nothing,
+    and the loop would end there.
+    """
+    population = game.population
+
+    def factors(played: Profile, terms: Terms) -> FloatArray:
+        aversion = population.privacy_aversion
+        return costate.stationary_retention(played, aversion, terms, printed=True, backward=backward)
+
+    terms = game.terms(reward, mean)
+    joining = costate.follow(np.zeros((game.last_round + 1, population.num_types)), terms, population)
+    retention = factors(joining, terms)
+    history, residual = [mean], np.inf
+    rest = min(tolerance, _AT_REST * float(population.initial_budget.max()))
+    while residual > rest and len(history) <= PAPER_SWEEPS:
+        terms = game.terms(reward, history[-1])
+        played = costate.follow(retention, terms, population)
+        retention = factors(played, terms)
+        residual = float(np.abs(played.mean_budget - history[-1]).max())
+        history.append(played.mean_budget)
+    return MeanField(played, residual <= tolerance, len(history) - 1, residual, np.array(history))

@@ -87,7 +87,7 @@ def test_the_figure_shows_the_changes(iterations: list[mean_field_sweeps.Iterati
     figure = page.drawings[1].draw()
     shown = {line.get_label(): np.asarray(line.get_ydata()) for line in figure.axes[0].get_lines()}
     for name in ("whole paths", "in order", "as printed"):
-        each = [np.log10(mean_field_sweeps.changes(one.histories[name])[:20].clip(1e-6)) for one in iterations]
+        each = [np.log10(mean_field_sweeps.changes(one.histories[name])[:40].clip(1e-6)) for one in iterations]
         np.testing.assert_allclose(shown[name], np.median(each, axis=0))
 
 

@@ -222,10 +222,10 @@ def _drawings(iterations: Sequence[Iterations]) -> tuple[Drawing, ...]:
 
 def _change_figure(iterations: Sequence[Iterations]) -> Figure:
     group = [one for one in iterations if one.reward == iterations[0].reward]
-    shown = {name: [one.histories[name][: NUM_PRINTED_SWEEPS + 1] for one in group] for name in group[0].histories}
+    shown = {name: [one.histories[name][: NUM_SWEEPS + 1] for one in group] for name in group[0].histories}
     rests = {name: sum(sweeps_to_rest(one) is not None for one in some) for name, some in shown.items()}
     title = (
-        f"Within {NUM_PRINTED_SWEEPS} sweeps the mean budget rests in {rests['whole paths']} of {len(group)} "
+        f"Within {NUM_SWEEPS} sweeps the mean budget rests in {rests['whole paths']} of {len(group)} "
         f"populations swept whole, in {rests['in order']} in order, in {rests['as printed']} with the printed formula"
     )
     moved = {name: np.array([changes(one) for one in some]) for name, some in shown.items()}

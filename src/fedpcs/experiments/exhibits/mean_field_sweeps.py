@@ -2,8 +2,8 @@
 
 Each iteration goes over the whole path φ(0)…φ(T), from the initial mean in every round. "Whole paths" is Algorithm 1
 with exact best responses. "In order" is ours: within a sweep each round's mean is updated before the next round is
-answered. "As printed" is Algorithm 1 with Theorem 1's formula. A sweep's change is max |φ_m(t) − φ_(m−1)(t)|; rest is a
-change of at most the paper's ε₀ = 0.001.
+answered. "As printed" is Algorithm 1 with Theorem 1's formula (response mode `paper`). A sweep's change is
+max |φ_m(t) − φ_(m−1)(t)|; rest is a change of at most the paper's ε₀ = 0.001.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from fedpcs.experiments.exhibits import solved_games as shared
 from fedpcs.experiments.exhibits.solved_games import Case, Games
 from fedpcs.game import exact
 from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.mean_field import PAPER_SWEEPS
 from fedpcs.game.rules import Game
 
 PAPER_THRESHOLD = 1e-3
-NUM_SWEEPS, NUM_PRINTED_SWEEPS = 40, 20
+NUM_SWEEPS, NUM_PRINTED_SWEEPS = 40, PAPER_SWEEPS
 # Once a sweep changes φ by no more than this, further ones would not be seen.
 _STILL = 1e-7
 
