@@ -231,7 +231,7 @@ def test_the_table_says_bound_confidence_claim_and_noise():
         "assuming a Gaussian trade-off",
         "ε = 6.58 at δ = 10⁻⁵",
         "fast: simulation noise: no guarantee",
-        "any two data sets",
+        "any two data sets of the same size",
     ):
         assert words in text
     assert "FAILED" not in text

@@ -1,14 +1,20 @@
 """Whatever a report holds comes back from its bytes as it was; bytes that are no report are refused in one line."""
 
+import dataclasses
 import json
 import math
+import struct
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from toy_clients import CLASSES, FEATURES, answer, linear, side_of, task
 
+from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import MEASURES, ClientReport
 from fedpcs.learning.wire import MAGIC, MessageRefused, decode, encode, header_of, parse_header
@@ -116,3 +122,36 @@ def test_headers_with_a_wrong_field_are_refused(name, value):
 def test_headers_that_are_none_are_refused(text):
     with pytest.raises(MessageRefused):
         parse_header(text)
+
+
+# All that a report holds. A new field must be public, or protected, or asked for by name; then it is listed here.
+PUBLIC_BEFOREHAND = {"run", "round_index", "client", "nonce", "budget", "names", "shapes", "dtype"}
+OF_THE_RECORDS = {"num_samples"}
+IF_ASKED = {"measures"}
+
+
+def sent(mode, size, seed):
+    """The bytes that a client with records of its own sends: their header, and how many bytes there are in all."""
+    rng = np.random.default_rng(seed)
+    records = torch.from_numpy(rng.normal(size=(size, FEATURES)).astype(np.float32)), torch.arange(size) % CLASSES
+    side = side_of(ClientPlan(mode=mode, batch_size=None), data=made_data(lambda _: records, (size,), records, CLASSES))
+    message = encode(answer(side, linear(), task(budget=1.0)))
+    (length,) = struct.unpack(">I", message[len(MAGIC) : len(MAGIC) + 4])
+    return json.loads(message[len(MAGIC) + 4 : len(MAGIC) + 4 + length]), len(message)
+
+
+@pytest.mark.parametrize("mode", ["paper", "client", "record"])
+def test_beside_the_perturbed_update_only_the_number_of_records_speaks_of_them(mode):
+    (one, one_length), (other, other_length), (larger, _) = (sent(mode, *kind) for kind in ((9, 1), (9, 2), (12, 1)))
+    assert (one, one_length) == (other, other_length)
+    assert set(one) == PUBLIC_BEFOREHAND | OF_THE_RECORDS | IF_ASKED
+    assert {name for name in one if one[name] != larger[name]} == OF_THE_RECORDS
+    assert one["num_samples"] == 9
+    assert one["measures"] == {}
+
+
+def test_a_report_has_no_field_that_its_bytes_do_not_show():
+    fields = {field.name for field in dataclasses.fields(ClientReport)}
+    shown = (PUBLIC_BEFOREHAND - {"names", "shapes", "dtype"}) | {"layout"} | OF_THE_RECORDS | IF_ASKED
+    assert fields == shown | {"values"}  # clipped and perturbed
+    assert set(MEASURES) == {"loss", "loss_energy", "gradient_variance"}  # private: every report says who hears them

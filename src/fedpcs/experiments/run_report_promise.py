@@ -7,8 +7,10 @@ from fedpcs.experiments.run_report_files import RunFiles
 from fedpcs.privacy.events import LEVELS, NOISE_WITH_GUARANTEE
 
 _PROTECTED = {
-    "client": "Each client is protected: its releases look alike for any two data sets it could hold.",
-    "record": "Each record is protected: a client's releases look alike when one of its records is replaced.",
+    "client": "Each client is protected: its releases look alike for any two data sets of the same size that it could "
+    "hold. The number of its records is public.",
+    "record": "Each record is protected: a client's releases look alike when one of its records is replaced. "
+    "The number of its records is public.",
     "paper": "The paper speaks of records: a client's releases should look alike when one of them is replaced.",
 }
 

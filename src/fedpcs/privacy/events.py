@@ -27,9 +27,9 @@ NOISE_WITH_GUARANTEE = ("secure", "exact")
 
 
 class Relation(StrEnum):
-    """Which two data sets of a client must look alike."""
+    """Which two data sets of a client must look alike. The number of its records is public in all of them."""
 
-    ANY_TWO = "any two data sets"
+    ANY_TWO = "any two data sets of the same size"
     REPLACE_ONE = "replacing one record"
     ADD_REMOVE = "adding or removing one record"
 
@@ -43,7 +43,7 @@ class Family(StrEnum):
 
 @dataclass(frozen=True)
 class ClientLevel:
-    """Everything a client holds is protected: its releases look alike whatever its data are."""
+    """Everything a client holds is protected but the number of its records: releases look alike whatever they are."""
 
     name: ClassVar[str] = "client"
     unit: ClassVar[str] = "client"
@@ -115,7 +115,7 @@ class Event(Generic[LevelT]):
 
         Example:
             >>> Event(Rho.of(0.5), ClientLevel(), "secure", Family.GAUSSIAN).promise
-            'guarantee holds: ρ = 0.5 for any two data sets of a client (noise secure)'
+            'guarantee holds: ρ = 0.5 for any two data sets of the same size of a client (noise secure)'
         """
         if not self.level.is_proven:
             return "the paper's calibration; not a proven guarantee for more than one local step"

@@ -4,7 +4,7 @@ Noise of standard deviation σ on a value of sensitivity Δ is ρ-zCDP with ρ =
 on whole numbers, Canonne, Kamath and Steinke 2020, Theorem 14). The sensitivity comes from the value's own type, so
 
     paper    Δ = 2W/|D|    σ² = 2W²/(ρ|D|²)    update clipped to W; the paper's claim, unproven beyond one local step
-    client   Δ = 2W        σ² = 2W²/ρ          update clipped to W; any two data sets of the client look alike
+    client   Δ = 2W        σ² = 2W²/ρ          update clipped to W; any two data sets of the same size look alike
     record   Δ = 2C/b      σ² = 2C²E/(b²ρ)     each step's mean of b per-sample gradients clipped to C, E local epochs
 
 On a grid of unit u, rounding adds at most u√d to Δ. With u = σ/m that is σ√(2ρ) = Δ + σ√d/m, so σ = Δ/(√(2ρ) − √d/m):
@@ -81,7 +81,9 @@ class PaperMechanism:
 
 @dataclass(frozen=True)
 class ClientMechanism:
-    """Protects all a client holds: any two data sets give releases that are hard to tell apart.
+    """Protects all a client holds: any two data sets of the same size give releases that are hard to tell apart.
+
+    The update would hide the size too. It leaves beside the update in clear, and weighs it.
 
     Attributes:
         budget: ρ of one release.
