@@ -21,8 +21,8 @@ from fedpcs.privacy.budget import Rho
 CLASSES, FEATURES = 3, (1, 2, 2)
 TOLD = Announcement("run", 0, 0.01, (7.0, 7.0), (6.0, 6.0), (2, 2), 3, "budget-aware")
 REPORT = {"run", "round_index", "client", "nonce", "budget", "num_samples", "names", "shapes", "dtype", "measures"}
-# The JSON of each reply. Of a client's records it tells how many there are. Its budgets follow from its own two numbers,
-# not from records. A question is answered by clients that allow it, and reports say so.
+# The JSON of each reply. Of a client's records it tells how many there are. Its budgets follow from its own two
+# numbers, not from records. A question is answered by clients that allow it, and reports say so.
 SENT = {
     messages.HELLO: {"name", "num_samples"},
     messages.TERMS: {"budgets"},
