@@ -78,3 +78,16 @@ def test_exit_codes_follow_the_contract():
     assert issubclass(InvalidInput, ValueError)
     assert issubclass(NotConverged, FedpcsError)
     assert NotConverged("x", solution=7).solution == 7
+
+
+@pytest.mark.parametrize("good", ["cpu", "cuda", "cuda:0", "cuda:15", "mps"])
+def test_devices_are_named_as_torch_names_them(good):
+    assert _validate.device("device", good) == good
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "gpu", "CUDA", "cuda:", "cuda:-1", "cuda:1 ", "cuda:\u0661", "cpu:0", "meta", 0, None]
+)
+def test_other_devices_are_refused(bad):
+    with pytest.raises(InvalidInput, match="device must be 'cpu', 'cuda'"):
+        _validate.device("device", bad)

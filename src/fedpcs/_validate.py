@@ -7,6 +7,7 @@ budget is a mistake, not a one.
 from __future__ import annotations
 
 import math
+import re
 from numbers import Integral, Real
 from typing import Any
 
@@ -66,6 +67,19 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     """Return `value` if it is one of `options`."""
     if not (isinstance(value, str) and value in options):
         raise InvalidInput(_sentence(name, value, "one of " + ", ".join(map(repr, options)), ""))
+    return value
+
+
+def device(name: str, value: Any) -> str:
+    """Return the name of a device that tensors may live on; whether it is there is another question.
+
+    Example:
+        >>> device("engine.device", "cuda:1")
+        'cuda:1'
+    """
+    if not (isinstance(value, str) and re.fullmatch(r"cpu|mps|cuda(:\d{1,3})?", value, re.ASCII)):
+        allowed = "'cpu', 'cuda' (every card), 'cuda:N' (one card, such as 'cuda:0') or 'mps'"
+        raise InvalidInput(_sentence(name, value, allowed, ""))
     return value
 
 

@@ -70,6 +70,10 @@ class DeviceLost(QuorumNotReached):
     """Clients fail because the device they train on is gone."""
 
 
+class WrongDevice(FedpcsError):
+    """Code left a tensor on another device than the rest. A mistake in a program, which no other draw can mend."""
+
+
 class CorruptFile(FedpcsError):
     """A file fedpcs wrote earlier can no longer be trusted: damaged, or of another make."""
 

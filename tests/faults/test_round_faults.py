@@ -23,7 +23,7 @@ from faulty_federation import (
 
 from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.inprocess import InProcessEngine
-from fedpcs.errors import BudgetExhausted, Interrupted, InvalidInput, NotConverged, QuorumNotReached
+from fedpcs.errors import BudgetExhausted, Interrupted, InvalidInput, NotConverged, QuorumNotReached, WrongDevice
 from fedpcs.experiments import run, run_report, run_store, runner
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.checkpoint import latest
@@ -367,12 +367,12 @@ def test_without_the_device_a_run_stops_or_goes_on_as_its_policy_says(tmp_path):
 
 def test_a_device_lost_between_start_and_resume_is_noted(tmp_path, monkeypatch):
     config = tiny(engine={"kind": "in-process", "device": "cuda", "if_device_lost": "cpu"})
-    there = run._device
-    monkeypatch.setattr(run, "_device", lambda _: ("cpu", []))  # stands for a device that is there
+    there = run.device_of
+    monkeypatch.setattr(run, "device_of", lambda _: ("cpu", []))  # stands for a device that is there
     with stopped_in_round(1):
         start_run(config, tmp_path / "run", None, Watcher())
     assert run_store.RunStore(tmp_path / "run").manifest["notes"] == []
-    monkeypatch.setattr(run, "_device", there)
+    monkeypatch.setattr(run, "device_of", there)
     assert "CPU" in str(resume_run(tmp_path / "run", Watcher()).manifest["notes"])
 
 
@@ -384,7 +384,7 @@ def test_a_device_lost_in_a_round_is_told_from_other_failures(tmp_path):
 def test_after_a_lost_device_the_run_goes_on_on_the_cpu_by_policy(tmp_path, monkeypatch):
     """The first engine's device fails in round 1; the second engine is on the CPU."""
     config = tiny(engine={"kind": "in-process", "device": "cuda", "if_device_lost": "cpu"})
-    monkeypatch.setattr(run, "_device", lambda _: ("meta", []))  # a device that is not the CPU
+    monkeypatch.setattr(run, "device_of", lambda _: ("cuda", []))  # as if it were there
     monkeypatch.setattr(run, "_engine", lossy_engine)
     watcher = Watcher()
     store = start_run(config, tmp_path / "run", None, watcher)
@@ -399,6 +399,22 @@ def lossy_engine(config, plan, model, data):
     faults = [Fault("device", rounds=(1,))] if plan.client.device != "cpu" else []
     client = dataclasses.replace(plan.client, device="cpu")
     yield InProcessEngine(FaultyClients(client, model, data, faults))
+
+
+@pytest.mark.parametrize("when", ["train", "ask"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tensor_on_the_wrong_device_ends_the_run_and_is_no_drop_out(tmp_path, engine, when):
+    """It would strike every client of every round: drawing others mends nothing. What was done before it is kept."""
+    fault = Fault("wrong-device", rounds=(1,), when=when)
+    config = tiny(sampling={"samplers": ["power-of-choice"]}, privacy={"mode": "none"})
+    with pytest.raises(WrongDevice, match=r"same device.*mistake in a program.*report it"):
+        play(tmp_path, engine, [fault], config=config)
+    assert [line["failures"] for line in ArmStore(tmp_path).rounds()] == [{}]
+
+
+def test_not_even_one_client_of_many_drops_out_by_it(tmp_path):
+    with pytest.raises(WrongDevice):
+        play(tmp_path, faults=[Fault("wrong-device", rounds=(1,), clients=(first_cohort(round_index=1)[0],))])
 
 
 # --- F26 ---

@@ -226,6 +226,10 @@ def _lose_device() -> None:
     raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
 
+def _mix_devices() -> None:
+    raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!")
+
+
 ACTS: dict[str, Callable[[], None]] = {
     "raise": _raise,
     "exit": _exit,
@@ -234,6 +238,7 @@ ACTS: dict[str, Callable[[], None]] = {
     "hang": _hang,
     "hang-in-c": _hang_in_c,
     "device": _lose_device,
+    "wrong-device": _mix_devices,
 }
 
 

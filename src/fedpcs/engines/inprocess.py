@@ -16,7 +16,9 @@ import torch
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Score, chunks, total_score
 from fedpcs.engines.failures import Deadline, failure_of
+from fedpcs.errors import WrongDevice
 from fedpcs.learning.client import ClientSide, Question
+from fedpcs.learning.device import no_mistaken_device
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Reply, Task
 from fedpcs.learning.threads import one_thread
@@ -47,10 +49,12 @@ class InProcessEngine:
 
     def _answer(self, task: Task, model: torch.Tensor) -> Reply:
         try:
-            with one_thread(), _at_most(self._deadline_seconds):
+            with one_thread(), _at_most(self._deadline_seconds), no_mistaken_device():
                 # A copy of the model for each: what one client does to it, the next must not see.
                 report: ClientReport = self._side.answer(task, model.clone(), torch.empty_like(model))
                 return report
+        except WrongDevice:  # it would strike every client
+            raise
         except (Exception, SystemExit) as error:  # whatever a client's model or data do, the round goes on
             return failure_of(task, error)
 
@@ -61,15 +65,17 @@ class InProcessEngine:
 
     def _ask(self, question: Question, task: Task, model: torch.Tensor) -> float:
         try:
-            with one_thread(), _at_most(self._deadline_seconds):
+            with one_thread(), _at_most(self._deadline_seconds), no_mistaken_device():
                 return self._side.ask(question, task, model)
+        except WrongDevice:
+            raise
         except (Exception, SystemExit):  # it does not answer; what it would have said of itself cannot be made up
             return math.nan
 
     def score(self, parameters: Values) -> Score:
         """Evaluate a model on the test records."""
         num_tests = self._side.data.num_tests
-        with one_thread():
+        with one_thread(), no_mistaken_device():
             model = as_tensor(parameters)
             return total_score([self._side.score(*piece, model) for piece in chunks(num_tests)], num_tests)
 

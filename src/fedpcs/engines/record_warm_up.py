@@ -1,10 +1,11 @@
 """Imported by the process that workers are forked from, so that each finds per-sample gradients ready.
 
-The first call of `torch.func.vmap` imports hundreds of modules, a second's work for every worker.
+The first backward pass imports hundreds of modules, a second's work for every worker. They are imported by name: a
+backward pass here would start torch's threads for this machine's cards, and processes forked later could not train.
 """
 
 from __future__ import annotations
 
-import torch
+import importlib
 
-torch.func.vmap(torch.func.grad(lambda value: value.square()))(torch.zeros(2))
+importlib.import_module("torch._dynamo")

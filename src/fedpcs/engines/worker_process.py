@@ -18,11 +18,13 @@ from torch import Tensor
 
 from fedpcs._processes import end_with_parent
 from fedpcs.engines.failures import kind_of, reason_of
+from fedpcs.errors import WrongDevice
 from fedpcs.learning import wire
 from fedpcs.learning.client import ClientSide
+from fedpcs.learning.device import no_mistaken_device
 from fedpcs.learning.protocol import ClientReport
 
-READY, REFUSED, IN_SLOT, MESSAGE, NUMBERS, FAILED = b"RXSMNF"
+READY, REFUSED, IN_SLOT, MESSAGE, NUMBERS, FAILED, MISTAKEN = b"RXSMNFD"
 
 
 def serve(connection: Connection, make_side: Callable[[], ClientSide], parameters: Tensor, slots: Tensor) -> None:
@@ -45,7 +47,10 @@ def serve(connection: Connection, make_side: Callable[[], ClientSide], parameter
         while True:
             job = json.loads(connection.recv_bytes())
             try:
-                reply = _reply(side, job, parameters, slots)
+                with no_mistaken_device():
+                    reply = _reply(side, job, parameters, slots)
+            except WrongDevice as error:  # it would strike every client
+                reply = bytes([MISTAKEN]) + str(error).encode()
             except Exception as error:  # whatever a client's model or data do, the worker goes on
                 reply = bytes([FAILED]) + json.dumps([kind_of(error), reason_of(error)]).encode()
             connection.send_bytes(reply)

@@ -14,7 +14,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -28,10 +28,11 @@ from torch import nn
 from fedpcs._validate import FloatArray
 from fedpcs.engines import worker_process
 from fedpcs.engines.base import Score, chunks, total_score
-from fedpcs.errors import FedpcsError, InvalidInput
+from fedpcs.errors import FedpcsError, InvalidInput, WrongDevice
 from fedpcs.learning import wire
 from fedpcs.learning.client import ClientPlan, ClientSide, Question
 from fedpcs.learning.client_data import ClientData
+from fedpcs.learning.device import device_of_worker
 from fedpcs.learning.layout import Values, as_tensor, layout_of
 from fedpcs.learning.protocol import ClientFailure, FailureKind, Reply, Task
 
@@ -66,7 +67,7 @@ class WorkerEngine:
     """Plays clients in worker processes.
 
     Args:
-        plan: How clients train.
+        plan: How clients train; on `cuda` workers take the cards in turn.
         model: What they train.
         data: Their records.
         num_workers: How many processes; one for each core is best.
@@ -98,9 +99,9 @@ class WorkerEngine:
         self._parameters = _shared(num_parameters)
         self._slots = _shared(num_slots, num_parameters)
         self._most_bytes = 8 * num_parameters + _HEADER_ROOM
-        self._make_side = functools.partial(side, plan, model, data)
+        self._side, self._made_of = side, (plan, model, data)
         self._num_failed_starts = 0
-        self._workers = [self._start() for _ in range(num_workers)]
+        self._workers = [self._start(position) for position in range(num_workers)]
 
     def run(self, parameters: Values, tasks: Sequence[Task]) -> Iterator[Reply]:
         """Yield a reply for every task, in the order they come in."""
@@ -218,6 +219,8 @@ class WorkerEngine:
                 raise InvalidInput(f"workers cannot be started: {reply[1:].decode(errors='replace')}")
             worker.is_ready, self._num_failed_starts = True, 0
             return
+        if reply[:1] == bytes([worker_process.MISTAKEN]):
+            raise WrongDevice(reply[1:].decode(errors="replace"))
         index, worker.job = worker.job, None
         if index is not None:
             yield index, reply or bytes([worker_process.MESSAGE])
@@ -238,13 +241,16 @@ class WorkerEngine:
         worker.process.kill()
         worker.process.join()
         worker.connection.close()
-        self._workers[position] = self._start()
+        self._workers[position] = self._start(position)
 
-    def _start(self) -> _Worker:
+    def _start(self, position: int) -> _Worker:
         ours, theirs = self._context.Pipe()
+        plan, model, data = self._made_of
+        here = replace(plan, device=device_of_worker(plan.device, position))
+        make_side = functools.partial(self._side, here, model, data)
         process = self._context.Process(
             target=worker_process.serve,
-            args=(theirs, self._make_side, self._parameters, self._slots),
+            args=(theirs, make_side, self._parameters, self._slots),
             daemon=True,
             name="fedpcs-worker",
         )

@@ -12,11 +12,13 @@ from torch import nn
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
 from fedpcs.experiments.run_config import PrivacyConfig, RunConfig
 from fedpcs.experiments.schedule import Schedule
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import PartitionedData, deal_out
 from fedpcs.learning.datasets import Dataset, hold_out, load_dataset, with_oriented_gradients
+from fedpcs.learning.device import why_missing
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.partition import label_counts, partition
 from fedpcs.learning.server_values import BoolArray, ServerPlan
@@ -30,6 +32,24 @@ class Arm:
 
     sampler: str
     seed: int
+
+
+def device_of(config: RunConfig) -> tuple[str, list[str]]:
+    """Return the device to train and evaluate on, and what the manifest must say of it.
+
+    Raises:
+        InvalidInput: It is not there, and the run is not to fall back to the CPU.
+    """
+    device = config.engine.device
+    why = why_missing(device)
+    if why is None:
+        return device, [] if device == "cpu" else [f"Trained on {device}: bits may differ from run to run."]
+    if config.engine.if_device_lost == "cpu":
+        return "cpu", [f"engine.device is {device!r}, and {why}: trained on the CPU."]
+    raise InvalidInput(
+        f"engine.device is {device!r}, and {why}. Set engine.device = 'cpu', or engine.if_device_lost = 'cpu' to fall "
+        "back to it."
+    )
 
 
 def sampler_of(config: RunConfig, name: str) -> Sampler:

@@ -18,7 +18,7 @@ from torch.nn import functional
 from fedpcs import _format
 from fedpcs._threads import num_cores
 from fedpcs._validate import FloatArray
-from fedpcs.experiments.arm_plan import client_plan, dealt_out, load_for, sampler_of
+from fedpcs.experiments.arm_plan import client_plan, dealt_out, device_of, load_for, sampler_of
 from fedpcs.experiments.doctor import Check
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_report_promise import promise
@@ -68,6 +68,7 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
         InvalidInput: It could not be begun.
         NotConverged: A game it needs has no certified equilibrium.
     """
+    device_of(config)
     dataset = load_for(config, data_dir)
     try_out(config, dataset)
     data = dealt_out(config, dataset, config.seeds[0])

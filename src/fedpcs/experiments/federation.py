@@ -24,7 +24,7 @@ from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.announcing import Announcer
-from fedpcs.experiments.arm_plan import Arm, load_for, plan_for, sampler_of
+from fedpcs.experiments.arm_plan import Arm, device_of, load_for, plan_for, sampler_of
 from fedpcs.experiments.files import read_object, write_json
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
@@ -97,9 +97,10 @@ def serve(
     arm = Arm(config.sampling.samplers[0], config.seeds[0])
     sampler = sampler_of(config, arm.sampler)
     _check_told(sampler, say)
+    _, notes = device_of(config)
     dataset = load_for(config, data_dir)
     with locked(folder):
-        store = _opened(folder, config, dataset, data_dir)
+        store = _opened(folder, config, dataset, data_dir, notes)
         if store.result is not None:
             say(f"{folder} is done already")
             return store
@@ -127,9 +128,9 @@ def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
         )
 
 
-def _opened(folder: Path, config: RunConfig, dataset: Dataset, data_dir: Path | None) -> RunStore:
+def _opened(folder: Path, config: RunConfig, dataset: Dataset, data_dir: Path | None, notes: list[str]) -> RunStore:
     tests = {"name": dataset.name, "checksum": dataset.checksum, "num_test": len(dataset.test_targets)}
-    manifest = make_manifest(config, {**tests, "evaluated_on": config.data.evaluated_on}, data_dir, [])
+    manifest = make_manifest(config, {**tests, "evaluated_on": config.data.evaluated_on}, data_dir, notes)
     if (folder / "manifest.json").exists():
         store = open_run(folder)
         check_same(store, manifest, force=False)
@@ -181,7 +182,7 @@ def _run(
     if checkpoint.latest(arm_store.checkpoints) is None:  # otherwise it knows what was agreed
         announcer.start()
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    plan = plan_for(config, arm, sampler, announcer.schedule, sizes, model)
+    plan = plan_for(config, arm, sampler, announcer.schedule, sizes, model, device_of(config)[0])
     # The server's own part of the data set is its test records: no client's record is in it.
     tests = ClientSide(plan.client, model, deal_out(dataset, [np.zeros(1, dtype=np.int64)]))
     engine = GridEngine(

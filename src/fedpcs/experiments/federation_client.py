@@ -21,7 +21,7 @@ from fedpcs import _validate
 from fedpcs.engines.flower.client_app import Member, kept_here, make_client_app
 from fedpcs.engines.flower.client_books import ClientBooks, Preferences
 from fedpcs.errors import FedpcsError, InvalidInput
-from fedpcs.experiments.arm_plan import client_plan, dealt_out, load_for
+from fedpcs.experiments.arm_plan import client_plan, dealt_out, device_of, load_for
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import OwnData
@@ -123,4 +123,6 @@ def _side(config_file: str, number: int, count: int, data_dir: str | None) -> Cl
     seed = config.seeds[0]
     dataset = load_for(config, None if data_dir is None else Path(data_dir).expanduser())
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
-    return ClientSide(client_plan(config, seed), model, OwnData(dealt_out(config, dataset, seed), number))
+    return ClientSide(
+        client_plan(config, seed, device_of(config)[0]), model, OwnData(dealt_out(config, dataset, seed), number)
+    )

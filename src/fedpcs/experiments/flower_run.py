@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
 from fedpcs.engines.base import Engine
@@ -33,10 +34,12 @@ class SimulatedMembers:
     Attributes:
         config: The run, as JSON: it goes to other processes with every message.
         data_dir: Where data sets lie.
+        device: Where clients train.
     """
 
     config: str
     data_dir: str | None
+    device: str
 
     def __call__(self, context: Any, run: str) -> Member:
         """Return a node's client in an arm, which ends in its seed; nameless, it is only asked for its number."""
@@ -45,17 +48,17 @@ class SimulatedMembers:
         client = int(context.node_config["partition-id"])
         if not run:
             return Member(str(client), None, 1)
-        side = _side(self.config, int(run.rpartition("/")[2]), self.data_dir)
+        side = _side(self.config, int(run.rpartition("/")[2]), self.data_dir, self.device)
         return Member(str(client), side, int(side.data.num_samples[client]), may_be_asked=True)
 
 
 @functools.lru_cache(maxsize=1)
-def _side(config_json: str, seed: int, data_dir: str | None) -> ClientSide:
+def _side(config_json: str, seed: int, data_dir: str | None, device: str) -> ClientSide:
     """Return all clients of an arm; each of Ray's processes makes them once."""
     config = RunConfig.model_validate_json(config_json)
     dataset = load_for(config, None if data_dir is None else Path(data_dir))
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
-    return ClientSide(client_plan(config, seed), model, dealt_out(config, dataset, seed))
+    return ClientSide(client_plan(config, seed, device), model, dealt_out(config, dataset, seed))
 
 
 def check_installed() -> None:
@@ -73,12 +76,14 @@ def check_installed() -> None:
 
 
 @contextmanager
-def flower_federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation]:
+def flower_federation(config: RunConfig, data_dir: Path | None, device: str) -> Iterator[Federation]:
     """Give a federation that Flower simulates: all arms of a run share it."""
     from fedpcs.engines.flower.simulation import simulated_federation
 
-    members = SimulatedMembers(config.model_dump_json(), None if data_dir is None else str(data_dir.resolve()))
-    with simulated_federation(members, config.data.num_clients, config.engine.num_workers) as federation:
+    where = None if data_dir is None else str(data_dir.resolve())
+    members = SimulatedMembers(config.model_dump_json(), where, device)
+    num_cards = torch.cuda.device_count() if device == "cuda" else 0
+    with simulated_federation(members, config.data.num_clients, config.engine.num_workers, num_cards) as federation:
         yield federation
 
 
@@ -89,4 +94,6 @@ def flower_engine(
     from fedpcs.engines.flower.grid_engine import GridEngine
 
     here = InProcessEngine(ClientSide(plan, model, data))
-    return GridEngine(federation.grid, lambda: federation.nodes, here.score, deadline_seconds=seconds)
+    return GridEngine(
+        federation.grid, lambda: federation.nodes, here.score, deadline_seconds=seconds, is_simulated=True
+    )

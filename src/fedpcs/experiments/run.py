@@ -17,7 +17,16 @@ from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
 from fedpcs.experiments import flower_run
-from fedpcs.experiments.arm_plan import Arm, counts_of, dealt_out, load_for, presence, sampler_of, server_plan
+from fedpcs.experiments.arm_plan import (
+    Arm,
+    counts_of,
+    dealt_out,
+    device_of,
+    load_for,
+    presence,
+    sampler_of,
+    server_plan,
+)
 from fedpcs.experiments.replanning import Replanner
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
@@ -112,7 +121,7 @@ def start_run(
         draws_report: Whether to write report.html at the end.
     """
     watcher = watcher or Silent()
-    device, notes = _device(config)
+    device, notes = device_of(config)
     dataset = load_for(config, data_dir)
     if config.tensorboard:
         check_installed()
@@ -122,7 +131,7 @@ def start_run(
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(config, dataset), data_dir, notes))
-        with _federation(config, data_dir) as federation:
+        with _federation(config, data_dir, device) as federation:
             session = _Session(store, config, dataset, watcher, games or folder / "games", federation)
             return _carry_on(session, device, draws_report)
 
@@ -155,23 +164,23 @@ def resume_run(
             return store
         if data_dir is None and before.get("data_dir") is not None:
             data_dir = Path(before["data_dir"])
-        device, notes = _device(config)
+        device, notes = device_of(config)
         dataset = load_for(config, data_dir)
         check_same(store, make_manifest(config, _identity(config, dataset), data_dir, notes), force=force)
         for note in notes:
             store.add_note(note)
-        with _federation(config, data_dir) as federation:
+        with _federation(config, data_dir, device) as federation:
             session = _Session(store, config, dataset, watcher, games or folder / "games", federation)
             return _carry_on(session, device, draws_report)
 
 
 @contextmanager
-def _federation(config: RunConfig, data_dir: Path | None) -> Iterator[Federation | None]:
+def _federation(config: RunConfig, data_dir: Path | None, device: str) -> Iterator[Federation | None]:
     """Give the clients of a whole run if Flower plays them."""
     if config.engine.kind != "flower":
         yield None
         return
-    with flower_run.flower_federation(config, data_dir) as federation:
+    with flower_run.flower_federation(config, data_dir, device) as federation:
         yield federation
 
 
@@ -287,20 +296,6 @@ def _notifier(session: _Session, folder: Path) -> Iterator[Notify]:
             session.watcher.round_done(record, seconds)
 
         yield notify
-
-
-def _device(config: RunConfig) -> tuple[str, list[str]]:
-    """Return the device to train on, and what the manifest must say of it."""
-    if config.engine.device == "cpu":
-        return "cpu", []
-    if torch.cuda.is_available():
-        return "cuda", ["Trained on CUDA: bits may differ from run to run."]
-    if config.engine.if_device_lost == "cpu":
-        return "cpu", ["CUDA was asked for and is not there: trained on the CPU."]
-    raise InvalidInput(
-        "engine.device is 'cuda', and torch finds no such device. Set engine.device = 'cpu', or "
-        "engine.if_device_lost = 'cpu' to fall back to it."
-    )
 
 
 def _identity(config: RunConfig, dataset: Dataset) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import read_override, set_key
 from fedpcs.experiments.presets import preset_names, preset_text
@@ -100,8 +101,18 @@ class EngineConfig(BaseModel):
     quorum: Number = Field(0.5, ge=0.0, le=1.0)
     redraws: int = Field(3, ge=0)
     outlier_factor: Number = Field(10.0, ge=1.0)
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: str = "cpu"
     if_device_lost: Literal["stop", "cpu"] = "stop"
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> EngineConfig:
+        device = _validate.device("engine.device", self.device)
+        if self.kind == "flower" and ":" in device:
+            raise ValueError(
+                f"engine.device = {device!r} cannot be had with engine.kind = 'flower', where Ray hands cards out. Set "
+                "engine.device = 'cuda', and CUDA_VISIBLE_DEVICES to choose among cards"
+            )
+        return self
 
 
 class Prior(BaseModel):

@@ -120,7 +120,7 @@ def _repeats(run: RunFiles) -> str:
             "Its noise comes from the operating system and cannot be repeated: numbers will differ, within that noise."
         )
     if run.config.engine.device != "cpu":
-        return "With the same versions it gives the same numbers up to rounding: bits may differ on CUDA."
+        return "With the same versions it gives the same numbers up to rounding: only the CPU repeats them to the bit."
     return "With the same versions it gives the same numbers."
 
 

@@ -17,6 +17,7 @@ from fedpcs.experiments.sweep_config import Cell
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.datasets import Dataset
+from fedpcs.learning.device import why_missing
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
@@ -60,7 +61,8 @@ def measure(config: RunConfig, dataset: Dataset) -> Pace:
     """Time one client's training and an evaluation; a first step, which compiles kernels, is not counted."""
     data = dealt_out(config, dataset, config.seeds[0])
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
-    side, parameters = ClientSide(client_plan(config, 0), model, data), torch.from_numpy(flat_parameters(model))
+    device = "cpu" if why_missing(config.engine.device) else config.engine.device
+    side, parameters = ClientSide(client_plan(config, 0, device), model, data), torch.from_numpy(flat_parameters(model))
     client = int(np.argsort(data.num_samples)[data.num_samples.size // 2])
     budget = Rho.at_most(1.0) if config.privacy.mode != "none" else None
     out = torch.empty_like(parameters)

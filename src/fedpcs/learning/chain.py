@@ -8,7 +8,8 @@ Two things are worth a sixth of the time of a small convolutional network, and n
 - *Dense steps.* A dense layer's gradient is one matrix product, as large as the layer. It goes straight into the
   weights, and is never stored.
 
-A chain uses each layer once, so nothing else needs that gradient. Any other module is called as it is.
+A chain uses each layer once, so nothing else needs that gradient. Any other module, and a model on another device, is
+called as it is.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ _HAS_AVX512 = "AVX512" in torch.backends.cpu.get_cpu_capability()
 
 
 def prepared(model: nn.Module, device: str) -> nn.Module:
-    """Return a copy of a model with its weights laid out as `forward` wants them."""
+    """Return a copy of a model on a device, its weights laid out as `forward` wants them."""
     found = copy.deepcopy(model).to(device)
+    if not _is_on_cpu(found):
+        return found
     for layer in found.modules():
         if isinstance(layer, nn.Conv2d) and (not _is_chain(found) or _wants(layer) is torch.channels_last):
             # Strides written out, not asked for by memory_format: with a single channel torch takes both layouts for
@@ -53,7 +56,7 @@ def training_pass(model: nn.Module, inputs: Tensor, fused: tuple[nn.Linear, ...]
 
 def fused_layers(model: nn.Module) -> tuple[nn.Linear, ...]:
     """Return the dense layers that can move themselves: large, used once, with trained layers before them."""
-    if not isinstance(model, nn.Sequential) or not _is_chain(model):
+    if not isinstance(model, nn.Sequential) or not _is_chain(model) or not _is_on_cpu(model):
         return ()
     uses = Counter(id(value) for layer in model for part in layer.modules() for value in part._parameters.values())
     found, has_trained = [], False
@@ -71,8 +74,8 @@ def _is_plain_dense(layer: nn.Module) -> bool:
 
 
 def _through(model: nn.Module, inputs: Tensor, fused: tuple[nn.Linear, ...], rate: float) -> Tensor:
-    if not isinstance(model, nn.Sequential) or not _is_chain(model):
-        images = inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 else inputs
+    if not isinstance(model, nn.Sequential) or not _is_chain(model) or not inputs.is_cpu:
+        images = inputs.contiguous(memory_format=torch.channels_last) if inputs.ndim == 4 and inputs.is_cpu else inputs
         whole: Tensor = model(images)
         return whole
     hidden = inputs
@@ -95,6 +98,10 @@ def _wants(layer: nn.Module) -> torch.memory_format:
 
 def _is_chain(model: nn.Module) -> bool:
     return type(model) is nn.Sequential and not (model._forward_hooks or model._forward_pre_hooks)
+
+
+def _is_on_cpu(model: nn.Module) -> bool:
+    return all(value.is_cpu for value in model.parameters())
 
 
 class _DenseStep(torch.autograd.Function):

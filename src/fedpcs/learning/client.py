@@ -47,7 +47,7 @@ class ClientPlan:
         local_epochs: E.
         clip_norm: W of the update, or C of a record's gradient in mode `record`.
         noise: `fast` (seeded, for simulation), `secure` or `exact`.
-        device: Where training runs.
+        device: Where training and evaluation run: `cpu`, `cuda`, `cuda:N` or `mps`. Noise is always drawn on the CPU.
     """
 
     seed: int = 0
@@ -68,6 +68,7 @@ class ClientPlan:
         _validate.integer("local_epochs", self.local_epochs, low=1)
         _validate.positive("clip_norm", self.clip_norm, remedy="Set it near the median norm of what is clipped.")
         _validate.choice("noise", self.noise, NAMES)
+        _validate.device("device", self.device)
 
     @property
     def is_perturbed(self) -> bool:
@@ -76,7 +77,12 @@ class ClientPlan:
 
 
 class ClientSide:
-    """All clients that one process plays, one at a time: their data, and one model they train in turn."""
+    """All clients that one process plays, one at a time: their data, and one model they train in turn.
+
+    What comes in and what goes out is on the CPU: parameters, records, updates, measures. In between it is on the
+    device: `load_parameters` and `_records` bring it there, `write_update` and `losses` bring it back. In mode `record`
+    each step's mean comes back to be noised.
+    """
 
     def __init__(self, plan: ClientPlan, model: nn.Module, data: ClientData) -> None:
         self.plan = plan
@@ -140,7 +146,7 @@ class ClientSide:
         self._model.eval()
         with torch.no_grad():
             scores = chain.forward(self._model, inputs)
-            loss = functional.cross_entropy(scores, targets, reduction="none").double().sum()
+            loss = functional.cross_entropy(scores, targets, reduction="none").cpu().double().sum()
         return int((scores.argmax(1) == targets).sum()), float(loss)
 
     def _records(self, client: int) -> Records:

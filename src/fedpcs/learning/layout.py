@@ -61,7 +61,7 @@ def layout_of(model: nn.Module) -> Layout:
 def flat_parameters(model: nn.Module) -> Values:
     """Return a copy of a model's trained parameters as one vector."""
     parts = [value.detach().reshape(-1) for value in model.parameters() if value.requires_grad]
-    found: Values = torch.cat(parts).numpy()
+    found: Values = torch.cat(parts).cpu().numpy()
     return found
 
 
@@ -71,7 +71,7 @@ def as_tensor(values: Values) -> Tensor:
 
 
 def load_parameters(model: nn.Module, values: Tensor) -> None:
-    """Overwrite a model's trained parameters with those of a flat vector."""
+    """Overwrite a model's trained parameters, on whatever device, with those of a flat vector."""
     start = 0
     with torch.no_grad():
         for parameter in model.parameters():
@@ -83,12 +83,12 @@ def load_parameters(model: nn.Module, values: Tensor) -> None:
 
 
 def write_update(before: Tensor, model: nn.Module, out: Tensor) -> None:
-    """Write `before` − the model's trained parameters into `out`, both flat."""
+    """Write `before` − the model's trained parameters into `out`, both flat and on the CPU."""
     start = 0
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
                 end = start + parameter.numel()
                 shape = parameter.shape
-                torch.sub(before[start:end].view(shape), parameter, out=out[start:end].view(shape))
+                torch.sub(before[start:end].view(shape), parameter.cpu(), out=out[start:end].view(shape))
                 start = end

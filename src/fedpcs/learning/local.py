@@ -45,11 +45,11 @@ def local_sgd(
     fused = () if wants_variance else chain.fused_layers(model)
     moved = {id(value) for layer in fused for value in layer.parameters()}
     trained: list[Tensor] = [value for value in model.parameters() if value.requires_grad and id(value) not in moved]
-    total, num_steps = torch.zeros(()), 0
+    total, num_steps = torch.zeros((), device=inputs.device), 0
     spread = _Spread() if wants_variance else None
     model.train()
     for _, records in disjoint_batches(len(inputs), batch_size, num_epochs, order):
-        chosen = torch.from_numpy(records)
+        chosen = torch.from_numpy(records).to(inputs.device)
         scores = chain.training_pass(model, inputs[chosen], fused, learning_rate)
         loss = functional.cross_entropy(scores, targets[chosen])
         gradients = torch.autograd.grad(loss, trained, allow_unused=True, materialize_grads=True)
@@ -64,7 +64,7 @@ def local_sgd(
 
 
 def losses(model: nn.Module, data: tuple[Tensor, Tensor], batch_size: int = 256) -> Tensor:
-    """Return (records,) the loss of every record at the model as it is."""
+    """Return (records,) the loss of every record at the model as it is, on the CPU."""
     model.eval()
     with torch.no_grad():
         return torch.cat(
@@ -72,7 +72,7 @@ def losses(model: nn.Module, data: tuple[Tensor, Tensor], batch_size: int = 256)
                 functional.cross_entropy(chain.forward(model, inputs), targets, reduction="none")
                 for inputs, targets in zip(*(torch.split(part, batch_size) for part in data), strict=True)
             ]
-        )
+        ).cpu()
 
 
 class _Spread:

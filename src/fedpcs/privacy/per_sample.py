@@ -6,7 +6,8 @@ are never formed: for a row a and the gradient g of the layer's output, the weig
 and the clipped sum over records is one matrix product. Goodfellow 2015 (arXiv 1510.01799) has the norm, Bu et al. 2023
 (arXiv 2210.00038) the sum. Every other parameter's gradients are formed a chunk of records at a time.
 
-Norms and sums are taken in float64, so that rounding cannot let one record move the mean by more than its bound.
+Norms and sums are taken in float64, so that rounding cannot let one record move the mean by more than its bound; on the
+CPU where the device has no float64 (`mps`).
 """
 
 from __future__ import annotations
@@ -62,14 +63,14 @@ class PerSampleGradient:
         formed = {name: value for name, value in parameters.items() if name not in dense}
         num_formed = sum(value.numel() for value in formed.values())
         chunk = max(1, _CHUNK_NUMBERS // max(num_formed, 1))
-        sums = {name: torch.zeros(value.shape, dtype=torch.float64) for name, value in parameters.items()}
+        sums = {name: in_float64(torch.zeros(value.shape, device=value.device)) for name, value in parameters.items()}
         num_zeroed = 0
         for rows, labels in zip(torch.split(inputs, chunk), torch.split(targets, chunk), strict=True):
             gradients = self._gradients(formed, rows, labels)
             scale, kept = _clip_factors(gradients, bound)
             num_zeroed += len(rows) - len(scale)
             _add_clipped(sums, gradients, scale, kept)
-        flat = torch.cat([sums[name].reshape(-1) for name in parameters]).numpy()
+        flat = torch.cat([sums[name].reshape(-1) for name in parameters]).cpu().numpy()
         return bounded_mean(flat, bound, num_records, num_zeroed)
 
     def _gradients(self, formed: Tensors, inputs: Tensor, targets: Tensor) -> _Gradients:
@@ -143,6 +144,11 @@ def per_sample_gradient(model: nn.Module, loss: Loss, inputs: Tensor, targets: T
     return PerSampleGradient(model, loss, dense_layers)
 
 
+def in_float64(value: Tensor) -> Tensor:
+    """Return a tensor in float64, on its device, or on the CPU if the device has none."""
+    return (value.cpu() if value.device.type == "mps" else value).double()
+
+
 def refuse_mixing_layers(model: nn.Module) -> None:
     """Raise if a layer makes one record's output depend on another record.
 
@@ -163,10 +169,10 @@ def refuse_mixing_layers(model: nn.Module) -> None:
 
 def _clip_factors(gradients: _Gradients, bound: float) -> tuple[Tensor, Tensor]:
     """Return min(1, C/norm) of the records whose gradient is finite, and which those are."""
-    squares = [value.reshape(len(value), -1).double().square().sum(1) for value in gradients.formed.values()]
+    squares = [in_float64(value.reshape(len(value), -1)).square().sum(1) for value in gradients.formed.values()]
     for name, outputs in gradients.of_outputs.items():
-        into = gradients.rows_in[name].double().square().sum(1) + float(gradients.has_bias[name])
-        squares.append(outputs.flatten(1).double().square().sum(1) * into)
+        into = in_float64(gradients.rows_in[name]).square().sum(1) + float(gradients.has_bias[name])
+        squares.append(in_float64(outputs.flatten(1)).square().sum(1) * into)
     norm = torch.stack(squares).sum(0).sqrt()
     kept = norm.isfinite()
     norm = norm[kept]
@@ -176,10 +182,11 @@ def _clip_factors(gradients: _Gradients, bound: float) -> tuple[Tensor, Tensor]:
 def _add_clipped(sums: Tensors, gradients: _Gradients, scale: Tensor, kept: Tensor) -> None:
     """Add each record's clipped gradient to the running sums."""
     for name, value in gradients.formed.items():
-        sums[name] += torch.tensordot(scale, value[kept].double(), dims=1)
+        sums[name] += torch.tensordot(scale, in_float64(value[kept.to(value.device)]), dims=1)
     for name, outputs in gradients.of_outputs.items():
-        scaled = outputs[kept].flatten(1).double() * scale.unsqueeze(1)
-        sums[f"{name}.weight"].addmm_(scaled.T, gradients.rows_in[name][kept].double())
+        here = kept.to(outputs.device)
+        scaled = in_float64(outputs[here].flatten(1)) * scale.unsqueeze(1)
+        sums[f"{name}.weight"].addmm_(scaled.T, in_float64(gradients.rows_in[name][here]))
         if gradients.has_bias[name]:
             sums[f"{name}.bias"] += scaled.sum(0)
 
@@ -267,7 +274,7 @@ def _agrees(found: PerSampleGradient, one_input: Tensor, one_target: Tensor) -> 
     parameters = [value for value in found.model.parameters() if value.requires_grad]
     value = found.loss(found.model(one_input.clone()), one_target)
     theirs = torch.autograd.grad(value, parameters, allow_unused=True, materialize_grads=True)
-    flat = torch.cat([gradient.reshape(-1).double() for gradient in theirs])
+    flat = torch.cat([gradient.reshape(-1) for gradient in theirs]).cpu().double()
     precision = max(torch.finfo(parameter.dtype).eps for parameter in parameters)
     return bool((torch.tensor(ours) - flat).norm() <= 1e3 * precision * flat.norm() + 1e-12)
 

@@ -112,7 +112,7 @@ def train_by_record(
     steps: list[Step] = []
     variance, reach, num_zeroed = 0.0, 0.0, 0
     for batch, records in disjoint_batches(len(inputs), plan.batch_size, mechanism.local_epochs, order):
-        chosen = torch.from_numpy(records)
+        chosen = torch.from_numpy(records).to(inputs.device)
         mean = gradient.clipped_mean(inputs[chosen], targets[chosen], plan.clip_norm)
         release = mechanism.release(mean, source, batch)
         _move(trained, torch.tensor(release.value), plan.learning_rate)
@@ -145,14 +145,15 @@ def disjoint_batches(
 
 
 def _flat(parameters: list[nn.Parameter]) -> Tensor:
-    """Return all numbers in one vector, in the order of their indices however they lie in memory."""
-    return torch.cat([value.detach().reshape(-1) for value in parameters]).double()
+    """Return all numbers in one vector on the CPU, in the order of their indices however they lie in memory."""
+    return torch.cat([value.detach().reshape(-1) for value in parameters]).cpu().double()
 
 
 def _move(parameters: list[nn.Parameter], gradient: Tensor, learning_rate: float) -> None:
+    """Step against a gradient in float64 on the CPU: noise is drawn there, whatever device the parameters are on."""
     with torch.no_grad():
         start = 0
         for parameter in parameters:
             part = gradient[start : start + parameter.numel()].view_as(parameter)
-            parameter.sub_((learning_rate * part).to(parameter.dtype))
+            parameter.sub_((learning_rate * part).to(parameter.dtype).to(parameter.device))
             start += parameter.numel()

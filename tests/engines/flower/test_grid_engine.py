@@ -15,6 +15,7 @@ from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.flower.client_app import Member, make_client_app
 from fedpcs.engines.flower.grid_engine import GridEngine
 from fedpcs.engines.inprocess import InProcessEngine
+from fedpcs.errors import WrongDevice
 from fedpcs.learning.admission import Expected, Refusal, admit
 from fedpcs.learning.client import MODES, ClientPlan, ClientSide
 from fedpcs.learning.client_data import deal_out
@@ -43,14 +44,14 @@ def tasks(mode):
     return [Task("toy", 2, client, f"nonce {client}", budget, ("loss",)) for client in CLIENTS]
 
 
-def engine_of(side, may_be_asked=True, *, nodes=None):
+def engine_of(side, may_be_asked=True, *, nodes=None, **settings):
     def member_of(context, run):
         client = int(context.node_config["partition-id"])
         return Member(str(client), side, int(side.data.num_samples[client]), may_be_asked=may_be_asked)
 
     grid = LocalGrid(make_client_app(member_of), NODES)
     found = dict(enumerate(NODES)) if nodes is None else nodes
-    return GridEngine(grid, lambda: found, lambda parameters: Score(0.5, 1.0), poll_seconds=0.0)
+    return GridEngine(grid, lambda: found, lambda parameters: Score(0.5, 1.0), poll_seconds=0.0, **settings)
 
 
 def sent(engine, mode, parameters):
@@ -89,6 +90,26 @@ def test_a_client_without_a_node_is_absent_and_the_others_are_heard(data, model)
     assert "no node" in replies[1].reason
     assert not isinstance(replies[0], ClientFailure)
     assert not isinstance(replies[2], ClientFailure)
+
+
+@pytest.mark.parametrize("when", ["train", "ask"])
+def test_a_tensor_on_the_wrong_device_ends_a_simulation(data, model, when):
+    side = FaultyClients(ClientPlan(), model, data, [Fault("wrong-device", clients=(2,), when=when)])
+    engine, parameters = engine_of(side, is_simulated=True), flat_parameters(model)
+
+    def exchange():
+        if when == "ask":
+            return engine.ask(parameters, "loss", tasks("none"))
+        return list(engine.run(parameters, tasks("none")))
+
+    with pytest.raises(WrongDevice, match=r"^a tensor is on the wrong device: .* avoids it\.$"):
+        exchange()
+
+
+def test_a_client_on_its_own_machine_cannot_end_a_run_by_saying_so(data, model):
+    side = FaultyClients(ClientPlan(), model, data, [Fault("wrong-device", clients=(2,))])
+    replies = {one.client: one for one in engine_of(side).run(flat_parameters(model), tasks("none"))}
+    assert [client for client, one in replies.items() if isinstance(one, ClientFailure)] == [2]
 
 
 BAD = [

@@ -21,8 +21,9 @@ from flwr.clientapp import ClientApp
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_books import ClientBooks
 from fedpcs.engines.inprocess import InProcessEngine
-from fedpcs.errors import BudgetExhausted, FedpcsError, InvalidInput
+from fedpcs.errors import BudgetExhausted, FedpcsError, InvalidInput, WrongDevice
 from fedpcs.learning.client import ClientSide, Question
+from fedpcs.learning.device import no_mistaken_device
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Task
 from fedpcs.learning.releases import release_event, source_of
@@ -79,7 +80,7 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
         member = member_of(context, task.run)
         _check_allowed(member, asked)
         named: Question = "loss" if asked == "loss" else "update_norm"
-        with one_thread():
+        with one_thread(), no_mistaken_device():
             answer = member.side.ask(named, task, as_tensor(parameters))
         return Message(messages.number_content(answer), reply_to=message)
 
@@ -99,8 +100,13 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
 
 def _answer(member: Member, task: Task, parameters: Values, seconds: float) -> ClientReport:
     """Train, for as long as the message lives: a SuperNode takes no other message before this one is answered."""
-    with _ended_after(seconds + _GRACE_SECONDS, member.books is not None):
-        (reply,) = InProcessEngine(member.side, seconds).run(parameters, [task])
+    try:
+        with _ended_after(seconds + _GRACE_SECONDS, member.books is not None):
+            (reply,) = InProcessEngine(member.side, seconds).run(parameters, [task])
+    except WrongDevice as error:
+        if member.books is None:
+            raise
+        raise kept_here(member.name, WrongDevice.__name__, str(error)) from None
     if isinstance(reply, ClientReport):
         return reply
     if member.books is None:

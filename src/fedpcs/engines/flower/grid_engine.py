@@ -16,7 +16,9 @@ from flwr.serverapp import Grid
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Score
 from fedpcs.engines.flower import messages
+from fedpcs.errors import WrongDevice
 from fedpcs.learning.client import Question
+from fedpcs.learning.device import WRONG_DEVICE
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, FailureKind, Reply, Task
 
@@ -36,6 +38,8 @@ class GridEngine:
         poll_seconds: How often to look for replies.
         task_seconds: How long a node may work at one task; its client app ends itself then. None: as long as the whole
             cohort may take one after another, as clients of a simulation do.
+        is_simulated: Whether clients run this program here: a tensor on the wrong device then ends the run. A client
+            on a machine of its own cannot end it so.
     """
 
     name = "flower"
@@ -49,6 +53,7 @@ class GridEngine:
         deadline_seconds: float = 600.0,
         poll_seconds: float = 0.05,
         task_seconds: float | None = None,
+        is_simulated: bool = False,
     ) -> None:
         self._grid = grid
         self._nodes = nodes
@@ -56,6 +61,7 @@ class GridEngine:
         self._deadline_seconds = deadline_seconds
         self._poll_seconds = poll_seconds
         self._task_seconds = task_seconds
+        self._is_simulated = is_simulated
 
     def run(self, parameters: Values, tasks: Sequence[Task]) -> Iterator[Reply]:
         """Yield a reply for every task, in the order they come in."""
@@ -100,7 +106,10 @@ class GridEngine:
         one_by_one = self._deadline_seconds * max(1, len(tasks))
         seconds = one_by_one if self._task_seconds is None else self._task_seconds
         sent = {index: Message(contents[index], node, kind, ttl=seconds) for index, node in found.items()}
-        yield from exchange(self._grid, sent, self._deadline_seconds, self._poll_seconds)
+        for index, reply in exchange(self._grid, sent, self._deadline_seconds, self._poll_seconds):
+            if self._is_simulated:
+                _raise_if_mistaken(reply)
+            yield index, reply
 
 
 def exchange(
@@ -132,6 +141,14 @@ def exchange(
             time.sleep(poll_seconds)
     for key in waiting.values():
         yield key, Error(code=4, reason=f"no reply within {deadline_seconds:g} s")
+
+
+def _raise_if_mistaken(reply: Message | Error) -> None:
+    """Raise what a client raised, if it was `WrongDevice`: Flower gives it back as words."""
+    told = reply if isinstance(reply, Error) else reply.error if reply.has_error() else None
+    _, is_mistaken, words = str(told.reason if told else "").rpartition(WRONG_DEVICE)
+    if is_mistaken:
+        raise WrongDevice(is_mistaken + words.rstrip("'>\n"))
 
 
 def _content(reply: Message | Error) -> RecordDict:

@@ -7,6 +7,7 @@ rounds stays in charge, in the main thread, as with every other engine.
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -42,7 +43,7 @@ class Federation:
 
 @contextmanager
 def simulated_federation(
-    member_of: Callable[[Context, str], Member], num_clients: int, num_workers: int = 2
+    member_of: Callable[[Context, str], Member], num_clients: int, num_workers: int = 2, num_cards: int = 0
 ) -> Iterator[Federation]:
     """Start a simulation that lasts as long as the block.
 
@@ -50,11 +51,12 @@ def simulated_federation(
         member_of: The client a node plays in a run; sent to Ray's processes, so it must be small and picklable.
         num_clients: N, one node each; a client's number is its name.
         num_workers: Ray processes, one core each.
+        num_cards: CUDA cards they share; each process sees one of them, and no other.
     """
     logging.getLogger("flwr").setLevel(logging.ERROR)
     grids: queue.Queue[Grid | BaseException] = queue.Queue()
     is_over = threading.Event()
-    app = ServerApp()
+    app, backend = ServerApp(), _backend(num_workers, num_cards)
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
@@ -63,7 +65,7 @@ def simulated_federation(
 
     def play() -> None:
         try:
-            run_simulation(app, make_client_app(member_of), num_clients, backend_config=_backend(num_workers))
+            run_simulation(app, make_client_app(member_of), num_clients, backend_config=backend)
         except BaseException as error:  # told to whoever waits for the grid
             grids.put(error)
 
@@ -79,10 +81,14 @@ def simulated_federation(
         thread.join(_END_SECONDS)
 
 
-def _backend(num_workers: int) -> dict[str, dict[str, ConfigRecordValues]]:
+def _backend(num_workers: int, num_cards: int) -> dict[str, dict[str, ConfigRecordValues]]:
+    share = 0.0
+    if num_cards:
+        share = math.floor(1e4 / -(-num_workers // num_cards)) / 1e4  # Ray counts ten-thousandths of a card
+    here: dict[str, ConfigRecordValues] = {"num_cpus": num_workers, "log_to_driver": False, "logging_level": "ERROR"}
     return {
-        "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
-        "init_args": {"num_cpus": num_workers, "log_to_driver": False, "logging_level": "ERROR"},
+        "client_resources": {"num_cpus": 1, "num_gpus": share},
+        "init_args": {**here, "num_gpus": num_cards} if num_cards else here,
     }
 
 

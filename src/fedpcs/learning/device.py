@@ -1,0 +1,64 @@
+"""Which devices there are, who computes on which, and how a mistake of ours about them is told from a failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from fedpcs.errors import WrongDevice
+
+# What torch says when tensors of two devices meet, when NumPy is to read what lies on a device, and when a device lacks
+# a type or an operation. It has no type of error for any of them.
+_TORCH_SAYS = re.compile(
+    r"(on|have) the same device"
+    r"|different devices"
+    r"|device type tensor to numpy"
+    r"|indices should be either on"
+    r"|is on \S+, (but expected|different from other tensors)"
+    r"|expected (object of )?device"
+    r"|device type for generator"
+    r"|(Input|weight) type \((torch\.cuda\.|MPS)"
+    r"|(on|a|the) MPS (device|tensor|framework)"
+    r"|Could not run 'aten::",
+    re.IGNORECASE,
+)
+_LONGEST = 300
+WRONG_DEVICE = "a tensor is on the wrong device:"
+
+
+def why_missing(device: str) -> str | None:
+    """Return in words why tensors cannot live on a device of this machine; None if they can."""
+    kind, _, index = device.partition(":")
+    if kind == "mps":
+        return None if torch.backends.mps.is_available() else "torch finds no such device"
+    if kind == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if int(index or 0) < count:
+            return None
+        return f"torch finds only {count} of them, numbered from 0" if count else "torch finds no such device"
+    return None
+
+
+def device_of_worker(device: str, worker: int) -> str:
+    """Return the device of one of several worker processes: `cuda` is all cards, taken in turn."""
+    count = torch.cuda.device_count() if device == "cuda" else 0
+    return f"cuda:{worker % count}" if count else device
+
+
+@contextmanager
+def no_mistaken_device() -> Iterator[None]:
+    """Raise `WrongDevice` in place of what torch raises in the block when a tensor is not where it should be."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, WrongDevice) or not _TORCH_SAYS.search(str(error)):
+            raise
+        words = " ".join(str(error).split())[:_LONGEST]
+        raise WrongDevice(
+            f"{WRONG_DEVICE} {words} This is a mistake in a program, no client dropped out. If the "
+            "model is your own, let it make tensors on the device of its input; if not, please report it. "
+            "engine.device = 'cpu' avoids it."
+        ) from error
