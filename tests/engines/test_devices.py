@@ -17,6 +17,7 @@ from experiments.tiny_runs import tiny
 from pretend_device import pretend
 from torch import nn
 
+from fedpcs.engines.flower.simulation import _backend
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import InvalidInput, WrongDevice
 from fedpcs.experiments.doctor_run import check_run
@@ -264,3 +265,20 @@ def test_other_failures_stay_what_they_are(words):
     with pytest.raises(RuntimeError, match=re.escape(words)) as caught, no_mistaken_device():
         raise RuntimeError(words)
     assert not isinstance(caught.value, WrongDevice)
+
+
+@pytest.mark.parametrize("num_cards", [1, 2, 3, 8])
+@pytest.mark.parametrize("num_workers", [1, 2, 3, 7, 12])
+def test_rays_processes_share_all_cards_and_every_process_has_one(num_workers, num_cards):
+    """Ray puts as many processes on a card as shares fit on it; a process without a share would see no card."""
+    made = _backend(num_workers, num_cards)
+    share = made["client_resources"]["num_gpus"]
+    assert 0.0 < share <= 1.0
+    assert made["init_args"]["num_gpus"] == num_cards
+    assert int(1.0 / share) * num_cards >= num_workers
+    assert (int(1.0 / share) - 1) * num_cards < num_workers  # and no card has more than its turn
+
+
+def test_without_cards_ray_is_told_of_none():
+    assert _backend(2, 0)["client_resources"]["num_gpus"] == 0.0
+    assert "num_gpus" not in _backend(2, 0)["init_args"]

@@ -53,3 +53,31 @@ def test_models_are_the_same_bits_on_every_engine(runs, engine):
         state, _, _ = checkpoint.latest(arms(runs[engine])[name] / "checkpoints")
         assert state.parameters.tobytes() == expected.parameters.tobytes()
         assert state.parameters.any()
+
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Mixed(nn.Linear):
+    def forward(self, records):
+        if torch.is_grad_enabled():  # not when it is tried out
+            raise RuntimeError("Expected all tensors to be on the same device, but found cuda:0 and cpu!")
+        return super().forward(records.flatten(1))
+
+
+def make(shape, num_classes):
+    return Mixed(shape[0] * shape[1] * shape[2], num_classes)
+"""
+
+
+def test_a_tensor_on_the_wrong_device_ends_the_run_on_ray_too(tmp_path):
+    (tmp_path / "mixed.py").write_text(MODEL)
+    command = [sys.executable, "-c", "from fedpcs.cli import main; main()", "run", "default", "--engine", "flower"]
+    command += ["--out", str(tmp_path / "run"), "--set", "training.model=mixed:make", "--set", "privacy.mode=none"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 1
+    assert "a tensor is on the wrong device" in " ".join(done.stderr.split())
+    assert "engine.device = 'cpu' avoids it." in " ".join(done.stderr.split())
