@@ -25,7 +25,7 @@ def best_responses_to(game, reward, mean):
     """Every client answers the announced φ: the definition, without sweeping in order."""
     terms = game.terms(reward, mean)
     rows = exact.table_rows(game.population)
-    table = exact.tabulate(terms, rows, exact.budget_range(terms, game.population.initial_budget))
+    table = exact.tabulate(terms, rows, game.population.initial_budget)
     return exact.play(table, terms, game.population, in_order=False)
 
 

@@ -55,17 +55,17 @@ def verify_stored(stored: StoredEquilibrium, game: Game, config: GameConfig) -> 
     _check_same_game(stored, game, config)
     profile = Profile(stored.budget, stored.retention, stored.mean_budget)
     check_profile(profile, game)
-    certificate = certify(profile, stored.reward, game)
+    tolerance = float(config.tolerance)
+    certificate = certify(profile, stored.reward, game, tolerance=tolerance)
     server = check_server(game, stored.reward) if config.reward == "commitment" else None
     leads = server is None or server.improvement <= MOST_SERVER_IMPROVEMENT
     error = float(np.abs(stored.budget @ game.population.weight - stored.mean_budget).max())
-    tolerance = float(config.tolerance)
     return Verification(
         certificate,
         server,
         server_cost(stored.budget, stored.reward, game),
         error,
-        certificate.is_equilibrium(tolerance) and error <= 1e-6 * float(stored.budget.max()) and leads,
+        certificate.is_equilibrium(tolerance) and error <= 1e-6 * float(stored.mean_budget.min()) and leads,
     )
 
 
@@ -131,7 +131,7 @@ def verify_object(checked: Verification, tolerance: float) -> dict[str, Any]:
     """Return the JSON object of `fedpcs verify`."""
     return _finite(
         {
-            "status": "equilibrium" if checked.is_equilibrium else "not-an-equilibrium",
+            "status": _verdict(checked, tolerance)[0],
             "tolerance": tolerance,
             "exploitability": _exploitability(checked.certificate),
             "inconsistency": checked.certificate.inconsistency,
@@ -174,8 +174,7 @@ def print_solution(found: Equilibrium, plan: CohortPlan | None, seconds: float, 
 def print_verification(checked: Verification, tolerance: float, console: Console) -> None:
     """Print the short table of `fedpcs verify`."""
     table = Table(title="Certificate", title_justify="left", show_header=False)
-    verdict = "an equilibrium" if checked.is_equilibrium else "NOT an equilibrium"
-    table.add_row("verdict", f"{verdict} to tolerance {tolerance:g}")
+    table.add_row("verdict", f"{_verdict(checked, tolerance)[1]} to tolerance {tolerance:g}")
     table.add_row("exploitability", _gain_words(checked.certificate))
     table.add_row("dynamics", f"off by at most {checked.certificate.inconsistency:.1e}")
     table.add_row("server cost", f"{checked.server_cost.sum():,.0f}")
@@ -188,12 +187,24 @@ def print_verification(checked: Verification, tolerance: float, console: Console
     console.print(table)
 
 
+def _verdict(checked: Verification, tolerance: float) -> tuple[str, str]:
+    if checked.is_equilibrium:
+        return "equilibrium", "an equilibrium"
+    if checked.certificate.is_too_coarse_for(tolerance):
+        return "not-resolved", "cannot be shown to be an equilibrium: gains up to the resolution cannot be ruled out,"
+    return "not-an-equilibrium", "NOT an equilibrium"
+
+
 def _exploitability(certificate: Certificate) -> dict[str, float]:
-    return {"mean": certificate.mean, "max": certificate.max, "relative": certificate.relative}
+    names = ("mean", "max", "relative", "resolution")
+    return {name: float(getattr(certificate, name)) for name in names}
 
 
 def _gain_words(certificate: Certificate) -> str:
-    return f"{certificate.relative:.2e} of the best utility on average; largest gain {certificate.max:.2e}"
+    return (
+        f"{certificate.relative:.2e} of the best utility on average, at most {certificate.resolution:.1e} more unseen; "
+        f"largest gain {certificate.max:.2e}"
+    )
 
 
 def _trace(path: FloatArray) -> str:

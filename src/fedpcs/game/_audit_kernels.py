@@ -1,8 +1,22 @@
-"""Compiled kernels of the certificate. They share no code with the solver's: different grid, different search.
+"""Compiled kernels of the certificate: an upper bound on what a client could earn, and a path that shows what it can.
 
-The checker moves only from node to node. Its nodes hold every announced mean φ(t) and the client's own path, so every
-path it weighs up can really be played, "follow the crowd" and "do as you do now" included: what it reports as a
-gain is a gain, with no interpolation in between. Missing the best path by at most half a cell costs O(h²).
+They share nothing with the solver's: other nodes, another search, another reading between nodes.
+
+Notation (see `fedpcs.game.payoffs`): ρ budget, φ crowd's mean, α retention, ψ aversion, P chance of selection.
+
+    V_t(ρ) = P(ρR − ψρ²) + max_y { V_{t+1}(y) − P(1−ψ)((y−φ)/(ρ−φ))² },   y between φ and ρ.
+
+V_t(ρ) is the most that a plan of retentions α_t … α_{T−1} earns from ρ. What one plan earns is smooth in ρ, and its
+second derivative is at least −B_t, with
+
+    B_t = b_t + max B_{t+1},   b_t = |P''| max(n, 0) + 2P' max(2ψρ − R, 0) + 2ψP,   n = ρR − ψρ²:
+
+a step turns ρ into φ + α(ρ − φ) with α ≤ 1, so what comes later bends no more in ρ than in y. The greatest of such
+functions lies below its chord plus B/2 (ρ − left)(right − ρ). For K < 2, P'' has no bound near ρ = Nφ; its integral
+over a cell does, and a kink of mass D lifts a function above its chord by at most D (ρ − left)(right − ρ)/width.
+
+So values at the nodes of round t + 1, read in this way, bound V_{t+1} everywhere, and the best y against that reading,
+a parabola in each cell, gives a bound in round t. It holds to rounding error however coarse the nodes are.
 """
 
 from __future__ import annotations
@@ -11,12 +25,20 @@ import math
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 
+# Depth of the stack that halves a grid: nodes would have to number 2^64 to fill it.
+_DEPTH = 64
+# A client's first nodes: even ones, and halving steps on either side of each place that matters.
+_EVEN = 17
+_STEPS = 8
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -> float:
+def chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -> float:
+    """Return P, the chance of being drawn at budget rho when the crowd's mean is phi."""
     if not aware:
         return cohort / clients
     share = rho / (clients * phi)
@@ -26,118 +48,359 @@ def _chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _index(nodes: FloatArray, point: float) -> int:
-    """Return the first index at which nodes reach `point`."""
-    low, high = 0, nodes.size
-    while low < high:
-        middle = (low + high) // 2
-        if nodes[middle] < point:
-            low = middle + 1
+def _rise(rho: float, total: float, cohort: float) -> float:
+    """Return P', the slope of the chance of a draw that favours budgets, where budgets add up to `total`."""
+    return cohort / total * (1.0 - rho / total) ** (cohort - 1.0) if rho < total else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _curvature(
+    left: float, right: float, dislike: float, reward: float, phi: float, cohort: float, clients: float, aware: bool
+) -> tuple[float, float]:
+    """Return (b, D) for a cell: a bound on minus the second derivative of a round's pay, and the mass of its kinks."""
+    bend = 2.0 * dislike * chance(right, phi, cohort, clients, aware)
+    total = clients * phi
+    if not aware or left >= total:
+        return bend, 0.0
+    rise = _rise(left, total, cohort)
+    bend += 2.0 * rise * max(0.0, 2.0 * dislike * right - reward)
+    top = min(max(0.5 * reward / dislike, left), right)
+    net = max(0.0, top * (reward - dislike * top))
+    if cohort < 2.0:
+        return bend, net * (rise - _rise(right, total, cohort))
+    fall = cohort * (cohort - 1.0) / (total * total) * (1.0 - left / total) ** (cohort - 2.0)
+    return bend + fall * net, 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cell_of(nodes: FloatArray, count: int, point: float) -> int:
+    """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the first `count` nodes' cells."""
+    low, high = 0, count - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if nodes[middle] <= point:
+            low = middle
         else:
             high = middle
     return low
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _onward(
-    nodes: FloatArray, value: FloatArray, home: int, rho: float, phi: float, dislike: float, chance: float
-) -> float:
-    """Return the best of: join the mean at node `home`, or go to any node between it and rho."""
-    best = float(value[home])
-    gap = rho - phi
-    if gap == 0.0:
-        return best
-    price = (1.0 - dislike) * chance / (gap * gap)
-    if gap > 0.0:
-        k = home
-        while k < nodes.size and nodes[k] <= rho:
-            best = max(best, float(value[k] - price * (nodes[k] - phi) ** 2))
-            k += 1
-    else:
-        k = home
-        while k >= 0 and nodes[k] >= rho:
-            best = max(best, float(value[k] - price * (nodes[k] - phi) ** 2))
-            k -= 1
-    return best
+def _best_onward(
+    nodes: FloatArray,
+    value: FloatArray,
+    bend: FloatArray,
+    rho: float,
+    own: int,
+    phi: float,
+    home: int,
+    price: float,
+    first: int,
+    last: int,
+) -> tuple[float, float, int]:
+    """Return (y, bound, cell): the best next budget between phi and rho, in cells [first, last].
+
+    `price` is P(1−ψ)/(ρ−φ)²; `own` and `home` are the cells of rho and phi.
+    """
+    low, high = min(rho, phi), max(rho, phi)
+    best_y, best, best_k = phi, -np.inf, home
+    for k in range(max(min(own, home), first), min(max(own, home), last) + 1):
+        a, b = nodes[k], nodes[k + 1]
+        width = b - a
+        slope, c = (value[k + 1] - value[k]) / width, 0.5 * bend[k]
+        begin, end = min(max(a, low), b), max(min(b, high), a)
+        # slope + c(a + b − 2y) − 2·price·(y − φ) = 0
+        y = begin
+        if c + price > 0.0:
+            y = (0.5 * (slope + c * (a + b)) + price * phi) / (c + price)
+        elif slope > 0.0:
+            y = end
+        y = min(max(y, begin), end)
+        f = value[k] + slope * (y - a) + c * (y - a) * (b - y) - price * (y - phi) ** 2
+        if f > best:
+            best_y, best, best_k = y, f, k
+    return best_y, best, best_k
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def value_on_nodes(
-    value: FloatArray,
+def _push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: int, last: int) -> None:
+    pending[depth, 0] = low
+    pending[depth, 1] = high
+    pending[depth, 2] = first
+    pending[depth, 3] = last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bound(
     nodes: FloatArray,
+    count: NDArray[np.int64],
     dislike: float,
     reward: FloatArray,
     mean: FloatArray,
     cohort: FloatArray,
     clients: float,
     aware: bool,
-    first_round: int,
+    value: FloatArray,
+    bend: FloatArray,
 ) -> None:
-    """Fill value[i] with the best utility from `first_round` on at node i."""
-    last = reward.size - 1
-    before = np.empty(nodes.size)
-    for i in range(nodes.size):
-        p = _chance(nodes[i], mean[last], cohort[last], clients, aware)
-        value[i] = p * (nodes[i] * reward[last] - dislike * nodes[i] ** 2)
-    for t in range(last - 1, first_round - 1, -1):
-        home = _index(nodes, mean[t])
-        for i in range(nodes.size):
-            p = _chance(nodes[i], mean[t], cohort[t], clients, aware)
-            stage = p * (nodes[i] * reward[t] - dislike * nodes[i] ** 2)
-            before[i] = stage + _onward(nodes, value, home, nodes[i], mean[t], dislike, p)
-        for i in range(nodes.size):
-            value[i] = before[i]
+    """Fill value[t, i], a bound on V_t at nodes[t, i], and bend[t, k] of the cells, backward in time.
+
+    nodes[t, :count[t]] rise and reach from the lowest to the highest budget that can be had in round t. The best next
+    budget rises with the present one, since a distance costs less the further one is from the mean: each node's search
+    is bounded by its neighbours'.
+    """
+    last_round = reward.size - 1
+    pending = np.empty((_DEPTH, 4), dtype=np.int64)
+    kink = np.zeros((2, nodes.shape[1]))
+    later = 0.0
+    for t in range(last_round, -1, -1):
+        phi = mean[t]
+        home = cell_of(nodes[t + 1], count[t + 1], phi) if t < last_round else 0
+        for k in range(count[t] - 1):
+            bend[t, k], kink[t % 2, k] = _curvature(
+                nodes[t, k], nodes[t, k + 1], dislike, reward[t], phi, cohort[t], clients, aware
+            )
+        if t < last_round:
+            _add_later_bends(nodes, count, t, home, bend)
+            later = _add_kinks(nodes[t + 1], count[t + 1], kink[(t + 1) % 2], later, bend[t + 1])
+        if t == last_round:
+            for i in range(count[t]):
+                rho = nodes[t, i]
+                value[t, i] = chance(rho, phi, cohort[t], clients, aware) * rho * (reward[t] - dislike * rho)
+            continue
+        size = count[t + 1]
+        _push(pending, 0, 0, count[t] - 1, 0, size - 2)
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            low, high, first, last = pending[depth, 0], pending[depth, 1], pending[depth, 2], pending[depth, 3]
+            i = (low + high) >> 1
+            rho = nodes[t, i]
+            p = chance(rho, phi, cohort[t], clients, aware)
+            gap = rho - phi
+            price = p * (1.0 - dislike) / (gap * gap) if gap != 0.0 else 0.0
+            own = cell_of(nodes[t + 1], size, rho)
+            _, onward, chosen = _best_onward(
+                nodes[t + 1], value[t + 1], bend[t + 1], rho, own, phi, home, price, first, last
+            )
+            value[t, i] = p * rho * (reward[t] - dislike * rho) + onward
+            if low < i:
+                _push(pending, depth, low, i - 1, first, chosen)
+                depth += 1
+            if i < high:
+                _push(pending, depth, i + 1, high, chosen, last)
+                depth += 1
+    _add_kinks(nodes[0], count[0], kink[0], later, bend[0])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_utility(
+def _add_kinks(nodes: FloatArray, count: int, kink: FloatArray, later: float, bend: FloatArray) -> float:
+    """Turn the mass of a cell's kinks, and of later rounds', into the bend that lifts a chord as much; add it up."""
+    mass = later
+    for k in range(count - 1):
+        bend[k] += 2.0 * (kink[k] + later) / (nodes[k + 1] - nodes[k])
+        mass += kink[k]
+    return mass
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_later_bends(nodes: FloatArray, count: NDArray[np.int64], t: int, home: int, bend: FloatArray) -> None:
+    """Add to bend[t, k] the greatest bend of round t + 1 between the mean and the cell, where moves from it end."""
+    following, size = nodes[t + 1], count[t + 1]
+    most, reached = bend[t + 1, home], home
+    start = cell_of(nodes[t], count[t], following[home])
+    for k in range(start, count[t] - 1):
+        while reached < size - 2 and following[reached + 1] < nodes[t, k + 1]:
+            reached += 1
+            most = max(most, bend[t + 1, reached])
+        bend[t, k] += most
+    most, reached = bend[t + 1, home], home
+    for k in range(start - 1, -1, -1):
+        while reached > 0 and following[reached] > nodes[t, k]:
+            reached -= 1
+            most = max(most, bend[t + 1, reached])
+        bend[t, k] += most
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def follow(
     nodes: FloatArray,
-    start: FloatArray,
-    aversion: FloatArray,
+    count: NDArray[np.int64],
+    value: FloatArray,
+    bend: FloatArray,
+    start: float,
+    dislike: float,
     reward: FloatArray,
     mean: FloatArray,
     cohort: FloatArray,
     clients: float,
     aware: bool,
-    result: FloatArray,
-    first: int,
-    last: int,
-) -> None:
-    """Fill result[i] with client i's best utility from start[i] on its own grid nodes[i]."""
-    value = np.empty(nodes.shape[1])
-    for i in range(first, last):
-        value_on_nodes(value, nodes[i], aversion[i], reward, mean, cohort, clients, aware, 0)
-        result[i] = value[_index(nodes[i], start[i])]
+    path: FloatArray,
+) -> float:
+    """Fill path[t] with the budgets that look best against the bound, and return what they really earn."""
+    last_round = reward.size - 1
+    rho, earned = start, 0.0
+    for t in range(last_round + 1):
+        path[t] = rho
+        phi = mean[t]
+        p = chance(rho, phi, cohort[t], clients, aware)
+        earned += p * rho * (reward[t] - dislike * rho)
+        if t < last_round and rho != phi:
+            size = count[t + 1]
+            gap = rho - phi
+            price = p * (1.0 - dislike) / (gap * gap)
+            home, own = cell_of(nodes[t + 1], size, phi), cell_of(nodes[t + 1], size, rho)
+            y = _best_onward(nodes[t + 1], value[t + 1], bend[t + 1], rho, own, phi, home, price, 0, size - 2)[0]
+            earned -= price * (y - phi) ** 2
+            rho = y
+    return earned
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_first_move(
-    nodes: FloatArray,
-    rows: FloatArray,
-    table: FloatArray,
-    start: FloatArray,
+def _insert(nodes: FloatArray, count: int, point: float) -> int:
+    """Put a point among rising nodes if there is room and it is none of them; return how many there are now."""
+    if count >= nodes.size or not nodes[0] < point < nodes[count - 1]:
+        return count
+    k = cell_of(nodes, count, point)
+    if point == nodes[k]:
+        return count
+    for j in range(count, k + 1, -1):
+        nodes[j] = nodes[j - 1]
+    nodes[k + 1] = point
+    return count + 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _crowd_around(nodes: FloatArray, count: int, centre: float, steps: int) -> int:
+    """Add nodes in halving steps on both sides of a point, where cells are wider than such steps."""
+    width = nodes[count - 1] - nodes[0]
+    count = _insert(nodes, count, centre)
+    step = width
+    for _ in range(steps):
+        step *= 0.5
+        for side in (-1.0, 1.0):
+            point = centre + side * step
+            if nodes[0] < point < nodes[count - 1]:
+                k = cell_of(nodes, count, point)
+                if nodes[k + 1] - nodes[k] > step:
+                    count = _insert(nodes, count, point)
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _first_nodes(
+    nodes: FloatArray, count: NDArray[np.int64], path: FloatArray, mean: FloatArray, clients: float
+) -> None:
+    """Lay one client's nodes: even ones over what it can reach, more around its own path and the crowd's mean."""
+    low = high = path[0]
+    nodes[0, 0], count[0] = path[0], 1
+    for t in range(1, mean.size):
+        low, high = min(low, mean[t - 1]), max(high, mean[t - 1])
+        span = max(high - low, 1e-9 * high)
+        for j in range(_EVEN):
+            nodes[t, j] = low + span * j / (_EVEN - 1)
+        n = _crowd_around(nodes[t], _EVEN, path[t], _STEPS)
+        n = _crowd_around(nodes[t], n, mean[t - 1], _STEPS)
+        n = _crowd_around(nodes[t], n, mean[t], _STEPS)
+        n = _insert(nodes[t], n, path[0])
+        count[t] = _insert(nodes[t], n, clients * mean[t])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def examine(
+    paths: FloatArray,
     aversion: FloatArray,
-    reward: float,
-    mean: float,
-    cohort: float,
+    members: NDArray[np.int64],
+    reward: FloatArray,
+    mean: FloatArray,
+    cohort: FloatArray,
     clients: float,
     aware: bool,
-    result: FloatArray,
+    slack: float,
+    most_passes: int,
+    most_nodes: int,
+    shown: FloatArray,
+    at_most: FloatArray,
     first: int,
     last: int,
 ) -> None:
-    """Fill result[i] from next round's values on (rows, nodes), blended linearly between two aversions."""
-    home = _index(nodes, mean)
-    for i in range(first, last):
-        r = min(max(_index(rows, aversion[i]) - 1, 0), rows.size - 2)
-        w = (aversion[i] - rows[r]) / (rows[r + 1] - rows[r])
-        p = _chance(start[i], mean, cohort, clients, aware)
-        low = _onward(nodes, table[r], home, start[i], mean, aversion[i], p)
-        high = _onward(nodes, table[r + 1], home, start[i], mean, aversion[i], p)
-        # To stay where one starts is a move too, though the start is no node: read its value between two.
-        k = min(max(_index(nodes, start[i]) - 1, 0), nodes.size - 2)
-        u = (start[i] - nodes[k]) / (nodes[k + 1] - nodes[k]) if nodes[k + 1] > nodes[k] else 0.0
-        keep_cost = (1.0 - aversion[i]) * p
-        low = max(low, (1.0 - u) * table[r, k] + u * table[r, k + 1] - keep_cost)
-        high = max(high, (1.0 - u) * table[r + 1, k] + u * table[r + 1, k + 1] - keep_cost)
-        result[i] = p * (start[i] * reward - aversion[i] * start[i] ** 2) + (1.0 - w) * low + w * high
+    """Raise shown[i] and lower at_most[i] for the clients members[first:last], each on nodes of its own.
+
+    shown[i] is what a path is known to earn, at_most[i] what none can exceed. Nodes are added around the path that
+    looks best until the two differ by at most `slack`.
+    """
+    rounds = mean.size
+    nodes = np.empty((rounds, most_nodes))
+    value = np.empty((rounds, most_nodes))
+    bend = np.empty((rounds, most_nodes))
+    count = np.empty(rounds, dtype=np.int64)
+    path = np.empty(rounds)
+    for m in range(first, last):
+        i = members[m]
+        _first_nodes(nodes, count, paths[:, i], mean, clients)
+        for attempt in range(most_passes):
+            bound(nodes, count, aversion[i], reward, mean, cohort, clients, aware, value, bend)
+            at_most[i] = min(at_most[i], value[0, 0])
+            start = paths[0, i]
+            found = follow(nodes, count, value, bend, start, aversion[i], reward, mean, cohort, clients, aware, path)
+            shown[i] = max(shown[i], found)
+            if at_most[i] - shown[i] <= slack:
+                break
+            for t in range(1, rounds):
+                count[t] = _crowd_around(nodes[t], count[t], path[t], _STEPS + 2 * attempt)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def examine_together(
+    nodes: FloatArray,
+    count: NDArray[np.int64],
+    rows: FloatArray,
+    start: FloatArray,
+    aversion: FloatArray,
+    members: NDArray[np.int64],
+    reward: FloatArray,
+    mean: FloatArray,
+    cohort: FloatArray,
+    clients: float,
+    aware: bool,
+    slack: float,
+    shown: FloatArray,
+    at_most: FloatArray,
+    first: int,
+    last: int,
+) -> None:
+    """Raise shown and lower at_most for all clients with aversions from rows[first] to rows[last], on shared nodes.
+
+    A plan's pay is linear in ψ, so the best is convex in it: the straight line between the bounds at two rows is a
+    bound too. members[j] are the clients in the order of their ψ.
+    """
+    rounds, width = nodes.shape
+    value, bend = np.empty((2, rounds, width)), np.empty((2, rounds, width))
+    path = np.empty(rounds)
+    j = 0
+    while j < members.size and aversion[members[j]] < rows[first]:
+        j += 1
+    for r in range(first, last):
+        below, above = r % 2, (r + 1) % 2
+        if r == first:
+            bound(nodes, count, rows[r], reward, mean, cohort, clients, aware, value[below], bend[below])
+        bound(nodes, count, rows[r + 1], reward, mean, cohort, clients, aware, value[above], bend[above])
+        while j < members.size and (aversion[members[j]] < rows[r + 1] or r == rows.size - 2):
+            i = members[j]
+            j += 1
+            w = (aversion[i] - rows[r]) / (rows[r + 1] - rows[r])
+            k = cell_of(nodes[0], count[0], start[i])
+            a, b = nodes[0, k], nodes[0, k + 1]
+            u = (start[i] - a) / (b - a)
+            both = 0.0
+            for side, weight in ((below, 1.0 - w), (above, w)):
+                chord = (1.0 - u) * value[side, 0, k] + u * value[side, 0, k + 1]
+                both += weight * (chord + 0.5 * bend[side, 0, k] * (start[i] - a) * (b - start[i]))
+            at_most[i] = min(at_most[i], both)
+            if at_most[i] - shown[i] > slack:
+                near = below if w < 0.5 else above
+                bounds, bends = value[near], bend[near]
+                found = follow(
+                    nodes, count, bounds, bends, start[i], aversion[i], reward, mean, cohort, clients, aware, path
+                )
+                shown[i] = max(shown[i], found)

@@ -21,7 +21,7 @@ from fedpcs.game.reward import plan_rewards
 from fedpcs.game.reward_plan import RewardPlan
 from fedpcs.game.rules import Game, Terms
 
-Status = Literal["converged", "not-converged", "not-an-equilibrium"]
+Status = Literal["converged", "not-converged", "not-an-equilibrium", "not-resolved"]
 
 STATUS_MEANING: dict[Status, str] = {
     "converged": "No client gains more than the tolerance by deviating from the profile and its own mean budgets.",
@@ -29,6 +29,8 @@ STATUS_MEANING: dict[Status, str] = {
     "Raise `tolerance`, or use response = 'exact' if you did not.",
     "not-an-equilibrium": "The mean budgets stand still, but clients gain more than the tolerance by deviating. "
     "Use response = 'exact', or raise `tolerance`.",
+    "not-resolved": "No gain above the tolerance was found, but the certificate cannot rule one out: its resolution is "
+    "too coarse for so small a tolerance. Raise `tolerance` above the resolution.",
 }
 _MOST_REFINEMENTS = 2
 
@@ -105,11 +107,7 @@ def solve(
     limit = _validate.positive("tolerance", tolerance)
     plan = plan_rewards(game, reward_policy)
     outcome, certificate = _settle_and_certify(game, plan.path, response, limit)
-    status: Status = "converged"
-    if not certificate.is_equilibrium(limit):
-        status = "not-an-equilibrium" if outcome.is_settled else "not-converged"
-    elif not outcome.is_settled:
-        status = "not-converged"
+    status = _status(outcome, certificate, limit)
     found = Equilibrium(
         game,
         plan,
@@ -117,22 +115,31 @@ def solve(
         status,
         outcome.iterations,
         outcome.residual,
-        _settled_by(outcome, limit),
+        _settled_by(outcome, status, limit),
         certificate,
         server_cost(outcome.profile.budget, plan.path, game),
         outcome.history,
     )
     if throw and status != "converged":
         raise NotConverged(
-            f"{status}: residual {found.residual:.3g}, relative exploitability {certificate.relative:.3g}, "
-            f"tolerance {limit:g}. {STATUS_MEANING[status]}",
+            f"{status}: residual {found.residual:.3g}, relative exploitability {certificate.relative:.3g}, resolution "
+            f"{certificate.resolution:.3g}, tolerance {limit:g}. {STATUS_MEANING[status]}",
             found,
         )
     return found
 
 
-def _settled_by(outcome: MeanField, tolerance: float) -> Literal["sweeps", "search", "nothing"]:
-    if not outcome.is_settled:
+def _status(outcome: MeanField, certificate: verify.Certificate, tolerance: float) -> Status:
+    """Return what the certificate makes of a profile: it has the last word, however the profile was found."""
+    if certificate.is_equilibrium(tolerance):
+        return "converged"
+    if certificate.is_too_coarse_for(tolerance):
+        return "not-resolved"
+    return "not-an-equilibrium" if outcome.is_settled else "not-converged"
+
+
+def _settled_by(outcome: MeanField, status: Status, tolerance: float) -> Literal["sweeps", "search", "nothing"]:
+    if not outcome.is_settled and status != "converged":
         return "nothing"
     return "sweeps" if outcome.residual <= tolerance else "search"
 
@@ -140,14 +147,15 @@ def _settled_by(outcome: MeanField, tolerance: float) -> Literal["sweeps", "sear
 def _settle_and_certify(
     game: Game, path: FloatArray, response: ResponseMode, tolerance: float
 ) -> tuple[MeanField, verify.Certificate]:
-    """Settle the mean field; refine the exact response's table while the certificate asks for it."""
+    """Settle the mean field; refine the exact response's table while gains are seen; return the best profile met."""
     resolution = exact.Resolution()
     start = None
-    for attempt in range(_MOST_REFINEMENTS + 1):
+    found: list[tuple[MeanField, verify.Certificate]] = []
+    for _ in range(_MOST_REFINEMENTS + 1):
         outcome = mean_field.settle(game, path, response, tolerance=tolerance, start=start, resolution=resolution)
-        certificate = verify.certify(outcome.profile, path, game)
-        done = certificate.is_equilibrium(tolerance) or not outcome.is_settled or response != "exact"
-        if done or attempt == _MOST_REFINEMENTS:
+        certificate = verify.certify(outcome.profile, path, game, tolerance=tolerance)
+        found.append((outcome, certificate))
+        if response != "exact" or _status(outcome, certificate, tolerance) in ("converged", "not-resolved"):
             break
         resolution, start = resolution.refined(), outcome.profile.mean_budget
-    return outcome, certificate
+    return min(found, key=lambda one: one[1].relative)

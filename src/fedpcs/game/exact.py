@@ -1,9 +1,10 @@
 """The exact best response: backward dynamic programming on the budget, then a forward pass per client.
 
 A client's value depends on who it is only through ψ, so values are tabulated on (budget, ψ) once, whatever N is; only
-the forward pass grows with the number of clients. Exactness rests on two things. Nodes crowd logarithmically around the
-mean budgets φ(t) and φ(t−1), where values bend most: a client near the mean can leave or join it almost for free.
-And between nodes the maximum is taken in closed form (`fedpcs.game._kernels`).
+the forward pass grows with the number of clients. Exactness rests on three things. Half of the nodes are spread evenly,
+half lie where clients start, so that one large budget does not stretch the grid over everyone else. More nodes crowd
+logarithmically around the mean budgets φ(t) and φ(t−1), where values bend most: a client near the mean can leave or
+join it almost for free. And between nodes the maximum is taken in closed form (`fedpcs.game._kernels`).
 """
 
 from __future__ import annotations
@@ -21,27 +22,30 @@ from fedpcs.game.payoffs import Profile, chance_of, client_utility, selection_pr
 from fedpcs.game.population import AVERSION_BOUNDS, Population
 from fedpcs.game.rules import Terms
 
+# Nearest nodes to a mean, as a share of the way to the end of the range.
+_NEAREST = 1e-4
+
 
 @dataclass(frozen=True)
 class Resolution:
     """How fine the table is.
 
     Attributes:
-        uniform: Nodes spread evenly over the budgets in play.
+        spread: Nodes over the budgets in play, half of them evenly, half where clients start.
         clustered: Nodes on each side of each of the two mean budgets, in geometric steps.
         aversion: Rows over ψ. Fewer distinct ψ than this get a row each; more share rows, values blended.
     """
 
-    uniform: int = 96
-    clustered: int = 14
+    spread: int = 96
+    clustered: int = 18
     aversion: int = 129
 
     def refined(self) -> Resolution:
         """Return a resolution twice as fine."""
-        return Resolution(2 * self.uniform, self.clustered + 6, 2 * self.aversion)
+        return Resolution(2 * self.spread, self.clustered + 6, 2 * self.aversion)
 
 
-COARSE = Resolution(uniform=48, clustered=9)
+COARSE = Resolution(spread=48, clustered=9)
 
 
 @dataclass(frozen=True)
@@ -75,14 +79,14 @@ class ValueTable:
 def tabulate(
     terms: Terms,
     aversion: FloatArray,
-    budget_range: tuple[float, float],
+    initial_budget: FloatArray,
     resolution: Resolution | None = None,
 ) -> ValueTable:
-    """Tabulate the value of every budget in `budget_range` in every round, for each ψ in `aversion`.
+    """Tabulate the value of every budget a client may come to in every round, for each ψ in `aversion`.
 
     Solves: V_t(ρ) = P(ρR − ψρ²) + max_y {V_{t+1}(y) − P(1−ψ)((y−φ)/(ρ−φ))²}, y between φ and ρ.
     """
-    nodes = _nodes(terms.mean_budget, budget_range, resolution or Resolution())
+    nodes = _nodes(terms.mean_budget, initial_budget, resolution or Resolution())
     shape = (terms.last_round + 1, aversion.size, nodes.shape[1])
     value, slope = np.empty(shape), np.empty(shape)
     # A budget-blind chance is one number broadcast over the nodes; the kernel wants it in memory.
@@ -155,14 +159,6 @@ def _one_round(
     return following, retention
 
 
-def budget_range(terms: Terms, initial_budget: FloatArray) -> tuple[float, float]:
-    """Return the range no budget can leave: a client only ever moves towards the mean."""
-    low = min(float(initial_budget.min()), float(terms.mean_budget.min()))
-    high = max(float(initial_budget.max()), float(terms.mean_budget.max()))
-    # A population of equals never moves; give the grid some width all the same.
-    return (low, high) if high > low * (1.0 + 1e-9) else (0.999 * low, 1.001 * high)
-
-
 @dataclass(frozen=True)
 class Answer:
     """One client's best response.
@@ -197,7 +193,7 @@ def best_response(terms: Terms, privacy_aversion: float, initial_budget: float) 
     aversion = np.array([_validate.number("privacy_aversion", privacy_aversion, low=low, high=high)])
     start = np.array([_validate.positive("initial_budget", initial_budget)])
     client = Population(aversion, start, np.ones(1), terms.num_clients, np.ones(1))
-    table = tabulate(terms, aversion, budget_range(terms, start))
+    table = tabulate(terms, aversion, start)
     path = play(table, terms, client, in_order=False)
     earned = client_utility(path.budget, path.retention, aversion, terms)
     return Answer(path.budget[:, 0], path.retention[:, 0], float(earned[0]))
@@ -211,19 +207,25 @@ def _cells(nodes: FloatArray) -> NDArray[np.int64]:
     return cells.clip(0, nodes.shape[1] - 2)
 
 
-def _nodes(mean_budget: FloatArray, budget_range: tuple[float, float], resolution: Resolution) -> FloatArray:
-    low, high = budget_range
-    steps = np.concatenate(([0.0], np.geomspace(1e-4, 0.5, resolution.clustered)))
-    even = np.linspace(low, high, resolution.uniform)
+def _nodes(mean_budget: FloatArray, initial_budget: FloatArray, resolution: Resolution) -> FloatArray:
+    # A client only ever moves towards the mean, so no budget leaves the range of first budgets and means.
+    low = min(float(initial_budget.min()), float(mean_budget.min()))
+    high = max(float(initial_budget.max()), float(mean_budget.max()))
+    if not high > low * (1.0 + 1e-9):  # equals never move; give the grid some width all the same
+        low, high = 0.999 * low, 1.001 * high
+    half = resolution.spread // 2
+    crowd = np.quantile(initial_budget, np.linspace(0.0, 1.0, half))
+    spread = np.concatenate((np.linspace(low, high, resolution.spread - half), crowd))
+    steps = np.concatenate(([0.0], np.geomspace(_NEAREST, 0.5, resolution.clustered)))
     rounds = mean_budget.size
-    size = resolution.uniform + 4 * steps.size
+    size = resolution.spread + 4 * steps.size
     nodes = np.empty((rounds, size))
     for t in range(rounds):
-        parts = [even]
+        parts = [spread]
         for mean in (mean_budget[t], mean_budget[max(t - 1, 0)]):
             centre = min(max(float(mean), low), high)
             parts += [centre + (high - centre) * steps, centre - (centre - low) * steps]
         nodes[t] = np.sort(np.concatenate(parts))
-    # Means that repeat would give nodes that coincide; a ramp of 1e-10 per node keeps cells open.
+    # Nodes that repeat would coincide; a ramp of 1e-10 per node keeps cells open.
     ramp = 1e-10 * np.arange(size)
     return np.asarray(low + (nodes - low + ramp * (high - low)) / (1.0 + ramp[-1]))

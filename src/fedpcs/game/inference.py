@@ -12,7 +12,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.game.exact import budget_range, play, tabulate
+from fedpcs.game.exact import play, tabulate
 from fedpcs.game.population import AVERSION_BOUNDS, Population, individuals
 from fedpcs.game.rules import Terms
 
@@ -40,7 +40,7 @@ def inferred_population(terms: Terms, budget: FloatArray) -> Population:
         raise InvalidInput(f"budget must be ({terms.last_round + 1}, clients), got {budget.shape}.")
     first = _validate.vector("budget[0]", budget[0], low=0.0)
     rows = np.linspace(*AVERSION_BOUNDS, _ROWS)
-    table = tabulate(terms, rows, budget_range(terms, first))
+    table = tabulate(terms, rows, first)
     aversion = np.empty(first.size)
     width = max(1, _MOST_AT_ONCE // (rows.size * budget.shape[0]))
     for start in range(0, first.size, width):

@@ -107,7 +107,7 @@ def _settle_exact(
 
     def tabulate(mean: FloatArray) -> exact.ValueTable:
         terms = game.terms(reward, mean)
-        return exact.tabulate(terms, rows, exact.budget_range(terms, population.initial_budget), resolution)
+        return exact.tabulate(terms, rows, population.initial_budget, resolution)
 
     def sweep(mean: FloatArray) -> Profile:
         return exact.play(tabulate(mean), game.terms(reward, mean), population, in_order=True)

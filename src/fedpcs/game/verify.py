@@ -4,9 +4,11 @@ Exploitability of a client is its best achievable utility against the profile's 
 profile gives it. A profile is an equilibrium to tolerance ε when the mean gain is at most ε of the mean best
 utility. Nothing in fedpcs is called an equilibrium without this number.
 
-For large populations the best utility is computed on a grid of aversions and read linearly in between. A strategy's
-utility is linear in ψ, so the best one is convex in it and that reading errs upward. Moving between nodes only errs
-downward, by O(h²): gains of up to about 1e-4 of the mean utility may go unseen in a large population.
+The best utility is held from two sides. From below by a path the client could play: what it earns more is a gain for
+certain. From above by a bound that holds however coarse the checking grid is (`fedpcs.game._audit_kernels`). What lies
+between them is the certificate's *resolution*: gains that it cannot rule out. Grids are refined until the resolution is
+a fifth of the tolerance. A profile counts as an equilibrium only if what was seen and what may be unseen together stay
+within the tolerance.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedpcs._threads import in_threads
 from fedpcs._validate import FloatArray
@@ -23,8 +26,14 @@ from fedpcs.game.payoffs import Profile, client_utility
 from fedpcs.game.population import Population
 from fedpcs.game.rules import Game, Terms
 
-# Up to this many types each gets a grid of its own that contains its own path.
-_MOST_OWN_GRIDS = 400
+# More types than the first number share grids first; those left undecided, up to the second number, get their own.
+_FEWEST_SHARING, _MOST_OWN_GRIDS = 2_000, 10_000
+_MOST_PASSES, _MOST_NODES = 24, 480
+# Rows of aversion and nodes per round that a crowd shares, tried in turn.
+_SHARED_SIZES = ((129, 400), (257, 800), (513, 1_600))
+# Of the tolerance: how much may stay unseen before grids are refined no further.
+_UNSEEN_SHARE = 0.2
+_MOST_INCONSISTENT = 1e-6
 
 
 @dataclass(frozen=True)
@@ -35,86 +44,183 @@ class Certificate:
         mean: Mean gain of a client that deviates alone.
         max: Largest such gain.
         relative: `mean` over the mean absolute best utility.
+        resolution: How much larger than `relative` the true figure may be, at most.
         inconsistency: Largest distance between a budget and what the retentions and the mean field say it is,
-            as a share of the largest budget.
+            as a share of the client's largest budget.
         gain: (types,) each type's gain.
     """
 
     mean: float
     max: float
     relative: float
+    resolution: float
     inconsistency: float
     gain: FloatArray
 
     def is_equilibrium(self, tolerance: float) -> bool:
-        """Whether no client gains more than `tolerance` (relative, on average) and the dynamics hold."""
-        return self.relative <= tolerance and self.inconsistency <= 1e-6
+        """Whether gains, seen and unseen, are at most `tolerance` (relative, on average), and the dynamics hold."""
+        return self.relative + self.resolution <= tolerance and self.inconsistency <= _MOST_INCONSISTENT
+
+    def is_too_coarse_for(self, tolerance: float) -> bool:
+        """Whether what was seen is within `tolerance` and only what cannot be seen may exceed it."""
+        return self.relative <= tolerance < self.relative + self.resolution and self.inconsistency <= _MOST_INCONSISTENT
 
 
-def certify(profile: Profile, reward: FloatArray, game: Game, *, num_nodes: int = 240) -> Certificate:
+@dataclass(frozen=True)
+class Achievable:
+    """The best utility of each type against what is announced, from both sides.
+
+    Attributes:
+        shown: (types,) what a path that was found earns.
+        at_most: (types,) what no path can exceed.
+    """
+
+    shown: FloatArray
+    at_most: FloatArray
+
+
+def certify(profile: Profile, reward: FloatArray, game: Game, *, tolerance: float = 1e-3) -> Certificate:
     """Return the certificate of `profile` under `reward`, from budgets and retentions alone.
 
     Args:
         profile: Budgets and retentions; its mean field is recomputed from the budgets.
         reward: (rounds,) announced rewards.
         game: The rules and the population.
-        num_nodes: Evenly spread nodes of the checking grid; mean budgets and own paths are added.
+        tolerance: What the certificate will be held against: it is made fine enough to see a tenth of it.
     """
     population = game.population
     mean = profile.budget @ population.weight
     terms = game.terms(reward, mean)
     earned = client_utility(profile.budget, profile.retention, population.privacy_aversion, terms)
-    best = best_achievable(profile.budget, terms, population, num_nodes=num_nodes)
-    gain = np.maximum(0.0, best - earned)
-    scale = float(population.weight @ np.abs(best))
+    reach = best_achievable(profile.budget, terms, population, earned=earned, accuracy=_UNSEEN_SHARE * tolerance)
+    gain = reach.shown - earned
     mean_gain = float(population.weight @ gain)
-    relative = mean_gain / scale if scale > 0.0 else float(mean_gain > 0.0)
-    return Certificate(mean_gain, float(gain.max()), relative, _inconsistency(profile, mean, game), gain)
+    relative = _share(mean_gain, float(population.weight @ np.abs(reach.shown)))
+    # The true best lies between `shown` and `at_most`; its size is least where both leave it nearest to zero.
+    least = float(population.weight @ np.maximum(0.0, np.maximum(reach.shown, -reach.at_most)))
+    most = _share(float(population.weight @ (reach.at_most - earned)), least)
+    return Certificate(
+        mean_gain, float(gain.max()), relative, max(0.0, most - relative), _inconsistency(profile, mean, game), gain
+    )
 
 
-def best_achievable(paths: FloatArray, terms: Terms, population: Population, *, num_nodes: int = 240) -> FloatArray:
-    """Return each type's best utility against the announced mean field: (types,).
+def _share(part: float, whole: float) -> float:
+    if part <= 0.0:
+        return 0.0
+    return part / whole if whole > 0.0 else np.inf
+
+
+def best_achievable(
+    paths: FloatArray,
+    terms: Terms,
+    population: Population,
+    *,
+    earned: FloatArray | None = None,
+    accuracy: float = 1e-5,
+) -> Achievable:
+    """Return each type's best utility against the announced mean field, held from both sides.
 
     Args:
-        paths: (rounds, types) budgets; the first row is where each type starts. With few types the whole
-            path joins the grid, so that "change nothing" is always among the deviations.
+        paths: (rounds, types) budgets; the first row is where each type starts, the others say where to look closely.
         terms: What is announced.
         population: The types.
-        num_nodes: Evenly spread nodes.
+        earned: (types,) what they are known to earn already; nothing if absent.
+        accuracy: Mean distance of the two sides to aim for, as a share of mean absolute utility.
     """
-    low = min(float(paths.min()), float(terms.mean_budget.min()))
-    high = max(float(paths.max()), float(terms.mean_budget.max()))
-    base = np.concatenate((np.linspace(low, high, num_nodes), terms.mean_budget))
-    announced = (terms.reward, terms.mean_budget, terms.cohort_size, float(terms.num_clients), terms.is_budget_aware)
-    result = np.empty(population.num_types)
     aversion = population.privacy_aversion
-    if population.num_types <= _MOST_OWN_GRIDS:
-        each = np.broadcast_to(base, (population.num_types, base.size))
-        grids = np.ascontiguousarray(np.sort(np.hstack((each, paths.T)), axis=1))
+    if earned is None:  # to stay where one starts is a path of everyone's
+        stay = np.vstack((np.ones((paths.shape[0] - 1, paths.shape[1])), np.zeros(paths.shape[1])))
+        earned = client_utility(np.broadcast_to(paths[0], paths.shape), stay, aversion, terms)
+    shown, at_most = earned.copy(), np.full(population.num_types, np.inf)
+    slack = accuracy * float(population.weight @ np.abs(earned))
+    left = np.arange(population.num_types)
+    if left.size > _FEWEST_SHARING:
+        for size in _SHARED_SIZES:
+            _look_together(paths, terms, aversion, size, slack, shown, at_most)
+            is_fine = population.weight @ (at_most - shown) <= slack
+            left = left[:0] if is_fine else np.flatnonzero(at_most - shown > slack)
+            if left.size <= _FEWEST_SHARING:
+                break
+    if left.size <= _MOST_OWN_GRIDS:
+        _look_alone(paths, terms, aversion, left, slack, shown, at_most)
+    return Achievable(shown, np.maximum(at_most, shown))
 
-        def own_grid(first: int, last: int) -> None:
-            _audit_kernels.best_utility(grids, paths[0], aversion, *announced, result, first, last)
 
-        in_threads(own_grid, population.num_types, smallest_chunk=4)
-        return result
-    nodes = np.sort(base)
-    # Sine spacing puts rows close together at both ends, where few of them would leave large cells.
-    span = 0.5 - 0.5 * np.cos(np.pi * np.linspace(0.0, 1.0, 129))
-    rows = aversion.min() + (aversion.max() - aversion.min()) * span
-    table = np.empty((rows.size, nodes.size))
+def _look_alone(
+    paths: FloatArray,
+    terms: Terms,
+    aversion: FloatArray,
+    members: NDArray[np.int64],
+    slack: float,
+    shown: FloatArray,
+    at_most: FloatArray,
+) -> None:
+    """Raise `shown` and lower `at_most` for some types, each on a grid of its own."""
+    announced, limits = _announced(terms), (slack, _MOST_PASSES, _MOST_NODES)
 
-    def fill(first: int, last: int) -> None:
-        for r in range(first, last):
-            _audit_kernels.value_on_nodes(table[r], nodes, rows[r], *announced, 1)
+    def look(first: int, last: int) -> None:
+        _audit_kernels.examine(paths, aversion, members, *announced, *limits, shown, at_most, first, last)
 
-    in_threads(fill, rows.size, smallest_chunk=4)
-    opening = (float(terms.reward[0]), float(terms.mean_budget[0]), float(terms.cohort_size[0]), *announced[3:])
+    in_threads(look, members.size, smallest_chunk=4)
 
-    def first_move(first: int, last: int) -> None:
-        _audit_kernels.best_first_move(nodes, rows, table, paths[0], aversion, *opening, result, first, last)
 
-    in_threads(first_move, population.num_types, smallest_chunk=4096)
-    return result
+def _look_together(
+    paths: FloatArray,
+    terms: Terms,
+    aversion: FloatArray,
+    size: tuple[int, int],
+    slack: float,
+    shown: FloatArray,
+    at_most: FloatArray,
+) -> None:
+    """Raise `shown` and lower `at_most` for all types, on grids they share: rows of aversion, nodes for every round."""
+    num_rows, num_nodes = size
+    rows, (nodes, count) = _shared_rows(aversion, num_rows), _shared_nodes(paths, terms, num_nodes)
+    members = np.argsort(aversion, kind="stable")
+    start, announced = paths[0], _announced(terms)
+
+    def look(first: int, last: int) -> None:
+        _audit_kernels.examine_together(
+            nodes, count, rows, start, aversion, members, *announced, slack, shown, at_most, first, last
+        )
+
+    in_threads(look, rows.size - 1, smallest_chunk=8)
+
+
+def _announced(terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray, float, bool]:
+    return terms.reward, terms.mean_budget, terms.cohort_size, float(terms.num_clients), terms.is_budget_aware
+
+
+def _shared_rows(aversion: FloatArray, count: int) -> FloatArray:
+    """Return aversions to tabulate: half of them where clients are, half spread evenly."""
+    crowd = np.quantile(aversion, np.linspace(0.0, 1.0, count // 2), method="nearest")
+    even = np.linspace(aversion.min(), aversion.max(), count // 2)
+    rows = np.unique(np.concatenate((crowd, even)))
+    return rows if rows.size > 1 else np.array([rows[0], rows[0] + 1e-9])
+
+
+def _shared_nodes(paths: FloatArray, terms: Terms, size: int) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Return rising nodes for every round, (rounds, most) with how many there are: where clients are, and around φ.
+
+    They reach over all budgets that can be had: in round t those between the first budgets and φ(0) … φ(t−1).
+    """
+    steps = np.geomspace(1e-5, 1.0, size // 20)
+    low, high = float(paths[0].min()), float(paths[0].max())
+    grids = []
+    for t, row in enumerate(paths):
+        crowd = np.quantile(row, np.linspace(0.0, 1.0, size // 2), method="nearest")
+        parts = [crowd, np.linspace(low, high, size // 4), [terms.num_clients * terms.mean_budget[t]]]
+        for centre in terms.mean_budget[max(t - 1, 0) : t + 1]:
+            parts += [[centre], centre + (high - centre) * steps, centre - (centre - low) * steps]
+        nodes = np.unique(np.concatenate(parts))
+        ends = (low, max(high, low * (1.0 + 1e-9)))
+        grids.append(np.unique(np.append(nodes[(nodes > low) & (nodes < high)], ends)))
+        low, high = min(low, float(terms.mean_budget[t])), max(high, float(terms.mean_budget[t]))
+    count = np.array([grid.size for grid in grids])
+    table = np.zeros((len(grids), int(count.max())))
+    for row, grid in zip(table, grids, strict=True):
+        row[: grid.size] = grid
+    return table, count
 
 
 def check_profile(profile: Profile, game: Game) -> None:
@@ -145,6 +251,6 @@ def check_profile(profile: Profile, game: Game) -> None:
 def _inconsistency(profile: Profile, mean: FloatArray, game: Game) -> float:
     mean = mean[:-1, None]
     expected = mean + profile.retention[:-1] * (profile.budget[:-1] - mean)
-    moved = float(np.abs(profile.budget[1:] - expected).max())
-    started = float(np.abs(profile.budget[0] - game.population.initial_budget).max())
-    return max(moved, started) / float(profile.budget.max())
+    moved = np.abs(profile.budget[1:] - expected).max(axis=0)
+    started = np.abs(profile.budget[0] - game.population.initial_budget)
+    return float((np.maximum(moved, started) / profile.budget.max(axis=0)).max())

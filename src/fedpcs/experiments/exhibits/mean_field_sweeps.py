@@ -82,7 +82,7 @@ def sweep_history(game: Game, reward: FloatArray, *, in_order: bool, num_sweeps:
         if len(history) > 1 and np.abs(history[-1] - history[-2]).max() <= _STILL:
             return np.vstack((history, np.repeat(history[-1:], num_sweeps + 1 - len(history), axis=0)))
         terms = game.terms(reward, history[-1])
-        table = exact.tabulate(terms, rows, exact.budget_range(terms, crowd.initial_budget))
+        table = exact.tabulate(terms, rows, crowd.initial_budget)
         history.append(exact.play(table, terms, crowd, in_order=in_order).mean_budget)
     return np.array(history)
 
