@@ -106,7 +106,7 @@ def ask(name: str, respond: Respond, terms: Terms, clients: Population, repeats:
         budget[:, i], retention[:, i] = one()
         seconds[:, i] = [median_seconds(one, repeats, clock) for clock in CLOCKS]
     utility = client_utility(budget, retention, clients.privacy_aversion, terms)
-    best = best_achievable(budget, terms, clients, accuracy=CHECK_ACCURACY).shown
+    best = best_achievable(budget, terms, clients, accuracy=CHECK_ACCURACY).at_most
     cpu, wall = np.median(seconds, axis=1)
     return Answers(name, float(cpu), float(wall), best, utility)
 
