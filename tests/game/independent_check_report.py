@@ -8,10 +8,11 @@ the resolution it states (the most it may have missed), ε the tolerance. Findin
 
 - "false claim": status "converged", yet L > ε. A plan that can be played proves it.
 - "false refusal": any other status, budgets and retentions agree, yet F < ε/100, and F with four times the work too.
+  "not-resolved" is none if c ≤ ε < c + r: the certificate says that it cannot tell, and its figures say so too.
 - "unseen": L > c + r. The certificate missed more than it says it can miss.
 - "invented": c > U, c > 100·F and c > ε/100. It claims a gain that cannot be had, and one that matters.
 
-A tolerance refused because the certificate cannot resolve it is neither; it is counted as "too fine".
+Where `solve` raises because the certificate cannot resolve the tolerance, that is counted as "too fine".
 """
 
 from __future__ import annotations
@@ -61,15 +62,19 @@ def examine(wild: WildGame, *, effort: Effort | None = None) -> Examined:
     solved = time.perf_counter()
     judged = judge(found.profile, wild.reward, wild.game, effort=effort)
     certificate = found.certificate
+    claimed = certificate.relative
     findings = compare(certificate, judged, wild.tolerance)
     if found.status == "converged" and judged.at_least > wild.tolerance:
         findings = ("false claim", *findings)
-    if found.status != "converged" and certificate.inconsistency <= 1e-6 and judged.found < 0.01 * wild.tolerance:
+    too_coarse = claimed <= wild.tolerance < claimed + resolution(certificate)
+    excused = found.status == "not-resolved" and too_coarse
+    refused = found.status != "converged" and not excused and certificate.inconsistency <= 1e-6
+    if refused and judged.found < 0.01 * wild.tolerance:
         judged = judge(found.profile, wild.reward, wild.game, effort=effort.doubled())
         if judged.found < 0.01 * wild.tolerance:
             findings = ("false refusal", *findings)
     seconds = solved - began, time.perf_counter() - solved
-    return Examined(wild, found.status, certificate.relative, resolution(certificate), judged, findings, *seconds)
+    return Examined(wild, found.status, claimed, resolution(certificate), judged, findings, *seconds)
 
 
 def compare(certificate: Certificate, judged: Judgement, tolerance: float) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ Written from the definitions alone. With x = min(1, ρ/(Nφ)) and P = 1 − (1 �
 budgets), a client that starts at ρ⁰ chooses α in [0, 1], moves by ρ' = (1 − α)φ + αρ, and earns
 Σ_t P (ρR − ψρ² − (1 − ψ)α²), with α = 0 in the last round.
 
-**Lower bound.** A dynamic programme on nodes of the client's own: around its own path, around φ(t) and φ(t − 1) in
-geometric steps, evenly and geometrically over all it can reach. It moves from node to node, so its path can be
-played. The path is then improved on ever finer grids around itself, turned into retentions, and played. What counts
-is what it really earns: no interpolation enters.
+**Lower bound.** A dynamic programme on nodes of the client's own: on and around its own path and every φ, evenly and
+geometrically over all it can reach. It moves from node to node, so its path can be played. That path, and the one the
+upper bound follows, are then improved on ever finer grids around themselves, turned into retentions, and played. What
+counts is what they really earn: no interpolation enters.
 
 **Upper bound.** For fixed retentions the utility from round t on is smooth in ρ, and its second derivative is at
 least −c_t, where c_t adds up the worst −∂²/∂ρ² of each later round over all budgets in reach (budgets later depend on
@@ -118,8 +118,7 @@ def judge(profile, reward, game, *, effort=None, clients=None):
     retention = np.ascontiguousarray(profile.retention[:, kept])
     earned, path = player.earn(retention)
     parts = [
-        _bracket(player.some(slice(a, a + _CHUNK)), path[:, a : a + _CHUNK], effort)
-        for a in range(0, kept.size, _CHUNK)
+        bracket(player.some(slice(a, a + _CHUNK)), path[:, a : a + _CHUNK], effort) for a in range(0, kept.size, _CHUNK)
     ]
     lower, upper = (np.concatenate([part[k] for part in parts]) for k in range(2))
     lower = np.maximum(lower, earned)
@@ -208,7 +207,7 @@ class Players:
         return bend * pay + 2.0 * slope * excess + 2.0 * self.aversion * self.chance(t, b)
 
 
-def _bracket(player, own, effort):
+def bracket(player, own, effort):
     """Return the lower and the upper bound of some clients' best utility."""
     dip = np.ascontiguousarray(player.dip().T)
     extra, upper = [own], np.full(player.start.size, np.inf)
@@ -217,27 +216,32 @@ def _bracket(player, own, effort):
         nodes = _nodes(player, extra, effort, 0.1 * 0.03**turn)
         low_path, high_path, bound = _sweep(nodes, dip, player)
         upper = np.minimum(upper, bound)
-        improved, earned = _polish(player, low_path, effort.polish)
-        best = np.where(earned > lower, improved, best)
-        lower = np.maximum(earned, lower)
+        for path in (low_path, high_path):
+            improved, earned = _polish(player, path, effort.polish)
+            best = np.where(earned > lower, improved, best)
+            lower = np.maximum(earned, lower)
         extra = [own, best, high_path]
     return lower, upper
 
 
 def _nodes(player, paths, effort, width):
-    """Return (clients, rounds, nodes) nodes, rising, round t's holding φ(t − 1), φ(t) and every path at t."""
+    """Return (clients, rounds, nodes) nodes, rising.
+
+    Every φ and every budget of the first path are nodes of every round, so that whoever gets there can stay.
+    """
     low, high = (end[:, None] for end in player.reach())
     span = high - low
     even = low + span * np.linspace(0.0, 1.0, effort.even)
     spread = np.clip(low * (high / low) ** np.linspace(0.0, 1.0, effort.spread), low, high)
     toward = np.geomspace(1e-6, 0.7, effort.cluster)
     near = np.concatenate((-np.geomspace(1e-3, 1.0, 6)[::-1], [0.0], np.geomspace(1e-3, 1.0, 6))) * width
+    anchors = np.broadcast_to(np.unique(player.mean), (low.size, np.unique(player.mean).size))
     rounds = []
     for t in range(player.reward.size):
-        parts = [even, spread]
+        parts = [even, spread, anchors, paths[0].T]
         for mean in (player.mean[t], player.mean[max(t - 1, 0)]):
             centre = np.full_like(low, mean)
-            parts += [centre, centre + (high - centre) * toward, centre - (centre - low) * toward]
+            parts += [centre + (high - centre) * toward, centre - (centre - low) * toward]
         for path in paths:
             here = path[t][:, None]
             parts.append(np.clip(here + np.minimum(span, here) * near, low, high))

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from independent_response import Effort, judge
+from independent_response import Effort, Players, bracket, judge
 from scipy.optimize import differential_evolution
 from twins import brute_force, improve, path, utility
 
-from fedpcs.game import individuals, make_game
+from fedpcs.game import announce, individuals, make_game
 from fedpcs.game.payoffs import profile_from_retention
 
 
@@ -94,6 +94,20 @@ def test_more_work_narrows_the_bracket(selection):
     assert rough.found == pytest.approx(fine.found, rel=1e-5)
     assert (fine.lower <= rough.upper * (1.0 + 1e-12 * np.sign(rough.upper))).all()
     assert fine.at_least <= fine.found <= fine.at_most
+
+
+def test_whoever_joined_the_crowd_can_stay_there_when_the_crowd_moves_on():
+    """φ falls after round 0; the best plan joins it at once and stays at φ(0), which no later φ equals."""
+    mean, reward = np.array([1.541, 1.379, 1.379, 1.379, 1.572]), np.array([4.3, 0.9, 0.0, 0.0, 40.0])
+    terms = announce(reward, mean, 13, 925, "budget-blind")
+    facing = reward, mean, terms.cohort_size, 925.0, False
+    player = Players(np.array([0.95]), np.array([0.168]), *facing)
+    own = np.array([0.168, 0.168, 0.168, 0.168, 1.379])[:, None]
+    lower, upper = bracket(player, own, Effort())
+    brute = brute_force(0.168, 0.95, terms, num_actions=11)
+    assert brute - 1e-12 <= lower[0] <= upper[0]
+    assert lower[0] == pytest.approx(brute, rel=1e-3)
+    assert player.earn(player.retention(own))[0][0] < 0.995 * brute
 
 
 def test_where_a_kink_is_in_reach_no_upper_bound_is_claimed():
