@@ -180,6 +180,15 @@ def test_bad_caps_are_refused(bad):
         cap_path(bad, make_game())
 
 
+def test_the_cap_a_message_asks_for_is_enough():
+    """One client alone spends 6.374, which rounds to 6.37: a cap that would be refused again."""
+    game = make_game(individuals([0.5] * 3, [6.374] * 3), last_round=1, cohort_size=1)
+    with pytest.raises(InvalidInput) as refused:
+        plan_cohort(np.full((2, 3), 6.374), np.zeros(2), np.full(2, 5.0), game)
+    asked = float(str(refused.value).split("at least ")[1].split(",")[0])
+    assert plan_cohort(np.full((2, 3), 6.374), np.zeros(2), np.full(2, asked), game).cohort_size.tolist() == [1, 1]
+
+
 def test_a_cap_below_one_client_is_refused_with_the_round():
     with pytest.raises(InvalidInput, match=r"budget_cap\[0\] must be at least"):
         solve_with_caps(make_game(uniform(20, 0), last_round=3), 5.0, 0.5)

@@ -30,7 +30,7 @@ _MODE_WORDS: dict[ResponseMode, str] = {
     "exact": "exact\ndynamic programming",
     "costate": "costate\nTheorem 1, corrected",
     "paper": "paper\nAlgorithm 1 as printed",
-    "paper-backward": "paper-backward\nits factors used backward",
+    "paper-backward": "paper-backward\nits loop run backward",
 }
 
 
@@ -67,7 +67,7 @@ def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.axvline(1e-3, color=style.GREY, linewidth=1.0, linestyle=style.DASHES, zorder=0)
     axes.set_xlabel("exploitability: mean gain by deviating ÷ mean best utility (log scale)", color=style.INK)
-    style.caption(axes, "Responses computed four ways, on this game's rewards; dashed: 0.1 %, the default tolerance")
+    style.caption(axes, "Four ways to compute responses, same rewards; dashed: 0.1 %, the default tolerance")
 
 
 def welfare_figure(found: Equilibrium) -> Figure:

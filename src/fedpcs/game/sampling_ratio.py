@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedpcs import _validate
 from fedpcs._caps import SLACK, allowance, largest_count
+from fedpcs._format import rounded_up
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.game import equilibrium
@@ -120,9 +121,10 @@ def plan_cohort(
     for t, cap in enumerate(budget_cap):
         most = _largest_cohort(budget[t], float(cap), game)
         if most == 0:
+            least = rounded_up(_expected(budget[t], 1, game))
             raise InvalidInput(
-                f"budget_cap[{t}] must be at least {_expected(budget[t], 1, game):.3g}, what one drawn client spends "
-                f"in round {t}, got {float(cap)!r}. Raise the cap or lower the rewards."
+                f"budget_cap[{t}] must be at least {least}, what one drawn client spends in round {t}, "
+                f"got {float(cap)!r}. Raise the cap or lower the rewards."
             )
         costs = _cost_of_size(budget[t], float(reward[t]), t, game, gradient_bound)
         size[t] = _cheapest(costs, most)
