@@ -122,7 +122,7 @@ def compare(
     for grid in grids:
         name = f"NumPy {grid[0]} × {grid[1]}"
         answers.append(ask(name, partial(twin_response, grid=grid), terms, asked, repeats))
-    return answers, np.max([found.best for found in answers], axis=0)
+    return answers, np.min([found.best for found in answers], axis=0)
 
 
 def rows(answers: list[Answers], best: FloatArray) -> list[list[str]]:
