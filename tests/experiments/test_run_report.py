@@ -363,7 +363,7 @@ def test_the_three_differences_are_the_first_table(made, page):
     about = ("accuracy", "ε of the median client", "pay")
     assert [column.heading for column in first.columns] == [*(f"difference in {name}" for name in about), "seeds"]
     (row,) = first.rows
-    assert row.name == "against random"
+    assert row.name == "fedpcs against random"
     assert row.cells == (*(found.words(measure) for measure in MEASURES), "3")
     assert page.index(row.cells[0]) < page.index("What the samplers came to")
 
@@ -384,9 +384,9 @@ def test_every_other_sampler_has_its_row_and_intervals_hold_together(tmp_path):
         twin = stats.ttest_rel(accuracy["fedpcs"], accuracy[found.other]).confidence_interval(1 - 0.05 / 3)
         assert (found.of("accuracy").low, found.of("accuracy").high) == pytest.approx((twin.low, twin.high))
     assert [row.name for row in make_tables(run)[0].rows] == [
-        "against aocs",
-        "against random",
-        "against my.module:Mine",
+        "fedpcs against aocs",
+        "fedpcs against random",
+        "fedpcs against my.module:Mine",
     ]
     assert len(headline(run).split()) <= 25
 

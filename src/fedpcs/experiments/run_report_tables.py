@@ -81,17 +81,17 @@ def _differences(run: RunFiles) -> list[ReportTable]:
     against = {one.other: one for one in comparisons_of(run)}
     if not against:
         return []
+    sampler = next(iter(against.values())).sampler
     columns = (
         *(_difference(measure, against) for measure in MEASURES),
         Column("seeds", f"Done with both. {TOGETHER}", lambda other: str(against[other.name].num_seeds)),
     )
     rows = [
-        Row(f"against {one.name}", tuple(column.cell(one) for column in columns), "")
+        Row(f"{sampler} against {one.name}", tuple(column.cell(one) for column in columns), "")
         for one in run.samplers
         if one.name in against
     ]
-    sampler = next(iter(against.values())).sampler
-    return [ReportTable(f"{sampler} beside the others", columns, tuple(rows))]
+    return [ReportTable("The three differences", columns, tuple(rows))]
 
 
 def _difference(measure: Measure, against: Mapping[str, Comparison]) -> Column:

@@ -53,7 +53,7 @@ def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> 
     has_places = any(place for place, _ in compared)
     interval = "mean, 95\N{NO-BREAK SPACE}% interval"
     for name in (*(["setting"] if has_places else []), "compared", "in", interval, "seeds"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "seeds" else "left")
+        table.add_column(name, no_wrap=name in (interval, "seeds"), justify="right" if name == "seeds" else "left")
     for place, one in compared:
         first = [*([escape(place)] if has_places else []), escape(f"{one.sampler} against {one.other}")]
         for index, measure in enumerate(one.sure_first):
@@ -63,8 +63,9 @@ def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> 
     console.print(said, style="bold", highlight=False, soft_wrap=True, markup=False)
     console.print()
     print_whole(table)
-    together = "; intervals of one setting and measure hold together" if len(compared) > 1 else ""
-    console.print(f"without a sign: sure, for the interval has no zero in it{together}", style="dim", soft_wrap=True)
+    together = " Intervals of one setting and measure hold together." if len(compared) > 1 else ""
+    note = f"A difference without a sign is sure: its interval has no zero in it.{together}"
+    console.print(note, style="dim", soft_wrap=True)
     console.print()
 
 

@@ -36,10 +36,10 @@ MEASURES: tuple[Measure, ...] = ("accuracy", "epsilon", "paid")
 HEADINGS: dict[Measure, str] = {"accuracy": "accuracy", "epsilon": "ε of the median client", "paid": "pay"}
 
 MEANINGS: dict[Measure, str] = {
-    "accuracy": "how much higher its accuracy is, in points: mean over pairs of arms with the same seed, and the ends "
-    "of its t-interval. Without a sign it is sure: the interval has no zero in it. Intervals speak of other seeds, not "
-    "of other test records or other clients",
-    "epsilon": "how much more the median client spends, in per cent: mean ratio over pairs, and its interval, likewise",
+    "accuracy": "how much higher the first one's is, in points: mean over pairs of arms with the same seed, and the "
+    "ends of its t-interval. Without a sign it is sure: the interval has no zero in it. Intervals speak of other "
+    "seeds, not of other test records or other clients",
+    "epsilon": "how much more the median client spends, in per cent: geometric mean of the pairs' ratios, likewise",
     "paid": "how much more clients are paid in all, in per cent, likewise",
 }
 
@@ -241,9 +241,10 @@ def _num_payments(result: Result) -> int:
 
 
 def _place(result: Result) -> float:
-    """Return by what share the median client's ε would move, on average, if it stood one place further in the order."""
+    """Return by what share the median client's ε moves from one place in the order to the next, in the denser half."""
     spent, num_gaps = result["spent"]["epsilon"], max(result["spent"]["num_clients"] - 1, 1)
-    return float((spent["maximum"] - spent["minimum"]) / (num_gaps * spent["median"]))
+    width = min(spent["maximum"] - spent["median"], spent["median"] - spent["minimum"])
+    return float(2.0 * width / (num_gaps * spent["median"]))
 
 
 _VALUE: dict[Measure, Callable[[Result], float]] = {

@@ -40,6 +40,7 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "spent": {"rho": spread, "epsilon": spread, "num_clients": 10},
         "delta": 1e-5,
         "paid": paid,
+        "times_drawn": [2 * rounds] * 10,
         "game": {"exploitability": 1e-5, "standing": "converged", "behaviour": "rational"},
         "disclosure": "reads label counts" if cell.sampler == "fed-cbs" else "",
     } | more
