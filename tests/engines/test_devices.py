@@ -149,30 +149,21 @@ def cards(monkeypatch, count):
         yield
 
 
+SAMPLERS = ("aocs", "delta", "power-of-choice", "oort")
+FEATURES = {"data": {"features": "oriented-gradients"}, "training": {"server_momentum": 0.9, "batch_size": 0}}
 RUNS = {
-    **{
-        f"{mode}, {sampler}": {"privacy": {"mode": mode}, "sampling": {"samplers": [sampler]}}
-        for mode in ("none", "client")
-        for sampler in ("aocs", "delta", "power-of-choice", "oort")
-    },
-    **{
-        f"{mode}, features and momentum": {
-            "privacy": {"mode": mode},
-            "data": {"features": "oriented-gradients"},
-            "training": {"server_momentum": 0.9, "batch_size": 0},
-        }
-        for mode in MODES
-    },
+    **{sampler: {"privacy": {"mode": "none"}, "sampling": {"samplers": [sampler]}} for sampler in SAMPLERS},
+    **{f"features and momentum, {mode}": {"privacy": {"mode": mode}, **FEATURES} for mode in MODES},
 }
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_whole_run_on_a_device_is_the_run_on_the_cpu(tmp_path, monkeypatch, name):
     """Samplers learn the same from clients' measures, the server evaluates the same, and nobody drops out."""
-    on_cpu = start_run(tiny(**RUNS[name]), tmp_path / "cpu", draws_report=False)
+    on_cpu = start_run(tiny(rounds=2, **RUNS[name]), tmp_path / "cpu", draws_report=False)
     engine = {"kind": "in-process", "device": "cuda"}
     with cards(monkeypatch, 2):
-        found = start_run(tiny(**RUNS[name], engine=engine), tmp_path / "cuda", draws_report=False)
+        found = start_run(tiny(rounds=2, **RUNS[name], engine=engine), tmp_path / "cuda", draws_report=False)
     assert found.manifest["notes"] == ["Trained on cuda: bits may differ from run to run."]
     arms = [next((store.folder / "arms").iterdir()) for store in (on_cpu, found)]
     expected, lines = ([json.loads(line) for line in (arm / "rounds.jsonl").read_text().splitlines()] for arm in arms)
@@ -282,3 +273,42 @@ def test_rays_processes_share_all_cards_and_every_process_has_one(num_workers, n
 def test_without_cards_ray_is_told_of_none():
     assert _backend(2, 0)["client_resources"]["num_gpus"] == 0.0
     assert "num_gpus" not in _backend(2, 0)["init_args"]
+
+
+REFUSED = {
+    "a tensor of each": lambda here, there: here + there,
+    "written to the CPU": lambda here, there: torch.sub(there, here, out=there),
+    "added to a scalar of the CPU": lambda here, there: torch.zeros(()).add_(here.sum()),
+    "as an array": lambda here, there: np.asarray(here),
+    "to NumPy": lambda here, there: here.detach().numpy(),
+    "under vmap": lambda here, there: torch.func.vmap(lambda row: row * there)(torch.stack([here, here])),
+    "in a gradient": lambda here, there: torch.autograd.grad((here.requires_grad_() * 2).sum(), here)[0] * there,
+    "made from numbers": lambda here, there: torch.tensor([1.0, 2.0, 3.0]) @ here,
+}
+
+
+@pytest.mark.parametrize("how", REFUSED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_pretend_device_refuses_what_a_real_one_refuses(kind, how):
+    with pretend(kind), pytest.raises((RuntimeError, TypeError), match=f"{kind}:0"):
+        REFUSED[how](torch.ones(3).to(kind), torch.ones(3))
+
+
+def test_and_takes_what_a_real_one_takes():
+    with pretend("cuda"):
+        here = torch.arange(3.0).to("cuda")
+        found = [
+            here * torch.tensor(2.0),
+            here[torch.tensor([2, 0])],
+            here.cpu(),
+            torch.zeros(2, device=here.device) + 1,
+        ]
+        assert [(one.device.type, one.tolist()) for one in found] == [
+            ("cuda", [0.0, 2.0, 4.0]),
+            ("cuda", [2.0, 0.0]),
+            ("cpu", [0.0, 1.0, 2.0]),
+            ("cuda", [1.0, 1.0]),
+        ]
+        assert here.double().dtype == torch.float64
+    with pretend("mps"), pytest.raises(TypeError, match="float64"):
+        torch.ones(3).to("mps").double()
