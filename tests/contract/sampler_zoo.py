@@ -43,7 +43,8 @@ CASES = [
     Case("fed-cbs", {"restarts": 3, "last_exponent": 10.0}),
     Case("fed-cbs", {"num_candidates": 8}),
     Case("delta", {}),
-    Case("delta", {"design": "poisson", "local_steps": 5}),
+    Case("delta", {"design": "poisson"}),
+    Case("delta", {"variance_ratio": 0.05}),
     Case("delta", {"score": "authors-code"}),
     Case("delta", {"score": "authors-code", "mode": "paper"}),
     Case("delta", {"mode": "paper", "subtract_noise": False}),
@@ -88,6 +89,7 @@ def make_world(num_clients=12, cohort_size=4, seed=0):
         "update_norm": rng.uniform(1.0, 3.0, num_clients),
         "gradient_distance": rng.uniform(0.5, 2.0, num_clients),
         "gradient_variance": rng.uniform(0.1, 2.0, num_clients),
+        "local_steps": 2.0 * np.ceil(num_samples / 8),
         "loss": rng.uniform(0.5, 3.0, num_clients),
     }
 
@@ -125,7 +127,8 @@ def feedback_of(case, world, clients, rng, **others):
         "loss": world["loss"][clients],
         "loss_energy": world["loss"][clients] ** 2,
         "duration": rng.uniform(1.0, 9.0, clients.size) if case.knows_durations else None,
-        "local_length": 0.3,
+        "local_steps": world["local_steps"][clients],
+        "learning_rate": 0.3,
     }
     feedback = make_feedback(clients, **{**told, **others})
     for value in vars(feedback).values():

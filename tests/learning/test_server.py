@@ -64,7 +64,7 @@ def heard_from(now, updates=UPDATES, silent=()):
     here = [task for task in now.tasks if task.client not in silent]
     lost = [task for task in now.tasks if task.client in silent]
     return Heard(
-        tuple(admitted(task, updates[task.client]) for task in here),
+        tuple(admitted(task, updates[task.client], measures=dict.fromkeys(task.measures, 1.0)) for task in here),
         (),
         tuple(ClientFailure(task.round_index, task.client, "died", "gone") for task in lost),
     )
@@ -377,7 +377,8 @@ class Listener:
     reads: ClassVar[tuple[str, ...]] = ()
     hears: ClassVar[tuple[str, ...]] = (
         *("update_norm", "update_distance", "noise_power", "duration"),
-        *("loss", "loss_energy", "gradient_variance"),
+        *("gradient_distance", "gradient_noise_power", "local_steps"),
+        *("loss", "gradient_variance"),
     )
     heard: list = field(default_factory=list)
 
@@ -401,7 +402,7 @@ def test_what_a_sampler_hears_is_what_came_and_what_is_public():
     )
     state = first_state(plan, START)
     now = opened(plan, state)
-    assert now.tasks[0].measures == ("loss", "loss_energy", "gradient_variance")
+    assert now.tasks[0].measures == ("loss", "gradient_variance")
     told = [{"loss": 0.5, "gradient_variance": 2.0}, {"loss": 1.5}, {"loss": 2.5, "gradient_variance": 4.0}]
     items = tuple(admitted(task, UPDATES[task.client], measures=told[task.client]) for task in now.tasks)
     after, _ = close_round(plan, state, now, Heard(items, (), ()))
@@ -414,10 +415,15 @@ def test_what_a_sampler_hears_is_what_came_and_what_is_public():
     assert heard.noise_power == pytest.approx(3 * 2.0 / BUDGET)
     # Batches of 20 from 10, 64, 30 records: 1, 4, 2 steps an epoch, three epochs.
     assert heard.duration.tolist() == [3.0, 12.0, 6.0]
-    assert heard.local_length == pytest.approx(0.5 * 6.0)
+    assert heard.local_steps.tolist() == [3.0, 12.0, 6.0]
+    gradients = UPDATES / (0.5 * heard.local_steps[:, None])
+    middle = np.array([10, 64, 30]) / 104 @ gradients
+    assert heard.gradient_distance == pytest.approx(np.linalg.norm(gradients - middle, axis=1), rel=1e-12)
     assert heard.loss.tolist() == [0.5, 1.5, 2.5]
     assert heard.gradient_variance.tolist() == [2.0, 3.0, 4.0]  # the others' median for one that had none
-    assert heard.loss_energy.tolist() == [0.0, 0.0, 0.0]  # nobody sent any
+    silent = tuple(admitted(task, UPDATES[task.client], measures={"loss": 1.0}) for task in now.tasks)
+    with pytest.raises(InvalidInput, match=r"'listener' learns from gradient_variance, .* mode 'client' has sent"):
+        close_round(plan, state, now, Heard(silent, (), ()))
 
 
 def test_no_number_depends_on_how_many_threads_blas_has():

@@ -14,21 +14,22 @@ def learnt(sampler, probability, clients, sizes=SIZES, **feedback):
     """p after one round in which `clients` took part."""
     view = make_view(2, sizes, memory={"probability": np.array(probability, dtype=float)})
     drawn = biased_draw(np.array(clients), np.ones(len(clients)))
-    told = {"noise_power": np.zeros(len(clients)), **feedback}
+    told = {"noise_power": np.zeros(len(clients)), "local_steps": np.ones(len(clients)), **feedback}
     return remember(sampler, view, drawn, make_feedback(np.array(clients), **told))["probability"]
 
 
 @pytest.mark.parametrize(
-    ("settings_given", "variance"),
+    ("settings_given", "steps", "variance"),
     [
-        ({}, [64.0, 16.0, 256.0]),
-        ({"local_steps": 4}, [256.0, 64.0, 1024.0]),
-        ({"variance_ratio": 2.0}, [8.0, 2.0, 32.0]),
+        ({}, [1, 1, 1], [64.0, 16.0, 256.0]),
+        ({}, [4, 1, 8], [256.0, 16.0, 2048.0]),
+        ({"variance_ratio": 2.0}, None, [8.0, 2.0, 32.0]),
     ],
 )
-def test_the_ideal_formula(settings_given, variance):
+def test_the_ideal_formula(settings_given, steps, variance):
     """√(9 + 16), √(0 + 4) and √(36 + 64): 5, 2 and 10 of 17."""
-    view = make_view(1, SIZES[:3], gradient_distance=[3.0, 0.0, 6.0], gradient_variance=variance)
+    known = {"gradient_distance": [3.0, 0.0, 6.0], "gradient_variance": variance, "local_steps": steps}
+    view = make_view(1, SIZES[:3], **known)
     sampler = make_sampler("delta", information="ideal", floor=0.0, **settings_given)
     drawn = draw(sampler, view, np.random.default_rng(0))
     assert drawn.draw_probability == pytest.approx(np.array([5, 2, 10]) / 17, rel=1e-12)
@@ -40,9 +41,12 @@ def test_no_other_probabilities_make_the_bound_smaller():
     """p ∝ √s minimises Σ s_i/p_i over the simplex."""
     rng = np.random.default_rng(0)
     distance, variance = rng.uniform(0, 3, 8), rng.uniform(0, 5, 8)
-    view = make_view(1, np.ones(8), gradient_distance=distance, gradient_variance=variance)
-    sampler = make_sampler("delta", information="ideal", local_steps=3, floor=0.0)
-    square = distance**2 + variance / 12
+    steps = rng.integers(1, 40, 8)
+    view = make_view(
+        1, np.ones(8), gradient_distance=distance, gradient_variance=variance, local_steps=steps.astype(float)
+    )
+    sampler = make_sampler("delta", information="ideal", floor=0.0)
+    square = distance**2 + variance / (4 * steps)
     best = np.sum(square / draw(sampler, view, rng).draw_probability)
     assert all(np.sum(square / other) >= best * (1 - 1e-12) for other in rng.dirichlet(np.ones(8), 200))
 
@@ -53,14 +57,15 @@ def test_before_the_first_round_all_are_alike():
 
 
 def test_the_mass_of_participants_is_shared_by_score_and_others_keep_theirs():
-    """Distances over a local length of 0.5 are 3 and 6; scores 5 and 10 share 0.3 + 0.1."""
+    """After 4 steps and after 8: √(9 + 256/16) = 5 and √(36 + 2048/32) = 10 share 0.3 + 0.1."""
     found = learnt(
         make_sampler("delta"),
         [0.3, 0.4, 0.1, 0.2],
         [0, 2],
-        update_distance=[1.5, 3.0],
-        gradient_variance=[64.0, 256.0],
-        local_length=0.5,
+        gradient_distance=[3.0, 6.0],
+        gradient_noise_power=[0.0, 0.0],
+        gradient_variance=[256.0, 2048.0],
+        local_steps=[4, 8],
     )
     assert found == pytest.approx([0.4 / 3, 0.4, 0.8 / 3, 0.2], rel=1e-12)
 
@@ -76,9 +81,8 @@ def test_mass_is_conserved_and_stays_put_outside_the_cohort(seed, score):
         drawn = draw(sampler, view, rng)
         before = memory.get("probability", np.full(9, 1 / 9))
         updates = rng.normal(size=(4, 3)) * rng.choice([0.0, 1e-6, 1.0, 1e6], size=(4, 1))
-        feedback = make_feedback(
-            drawn.clients, updates=updates, gradient_variance=rng.uniform(0, 1, 4), noise_power=rng.uniform(0, 1, 4)
-        )
+        told = {name: rng.uniform(0, 1, 4) for name in ("gradient_variance", "noise_power")}
+        feedback = make_feedback(drawn.clients, updates=updates, local_steps=rng.integers(1, 9, 4), **told)
         memory = remember(sampler, view, drawn, feedback)
         after = memory["probability"]
         outside = np.setdiff1d(np.arange(9), drawn.clients)
@@ -88,8 +92,8 @@ def test_mass_is_conserved_and_stays_put_outside_the_cohort(seed, score):
 
 
 @pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
-def test_the_length_of_local_training_cancels(factor):
-    """A learning rate or step count times `factor` makes updates, and the noise in them, that much longer."""
+def test_the_learning_rate_cancels(factor):
+    """A learning rate times `factor` makes updates, and the noise in them, that much longer."""
     rng = np.random.default_rng(0)
     updates, variance = rng.normal(size=(3, 5)), [0.5, 2.0, 1.0]
 
@@ -101,18 +105,19 @@ def test_the_length_of_local_training_cancels(factor):
             updates=updates * scale,
             noise_power=np.array([0.1, 0.3, 0.2]) * scale**2,
             gradient_variance=variance,
-            local_length=0.1 * scale,
+            local_steps=[1, 5, 2],
+            learning_rate=0.1 * scale,
         )
 
     assert run(factor) == pytest.approx(run(1.0), rel=1e-9)
     assert run(1.0) != pytest.approx([0.25] * 4, rel=1e-3)
 
 
-def test_an_update_not_divided_by_its_length_would_be_off():
-    told = {"update_distance": [1.0, 1.0], "gradient_variance": [4.0, 0.0]}
-    long, short = (learnt(make_sampler("delta"), [0.25] * 4, [0, 1], **told, local_length=x) for x in (10.0, 0.1))
-    assert long[0] / long[1] == pytest.approx(np.sqrt(0.01 + 1) / 0.1)
-    assert short[0] / short[1] == pytest.approx(np.sqrt(100 + 1) / 10)
+def test_distances_are_those_of_gradients_whatever_the_number_of_steps():
+    """Gradients of 1 and 3 over 0.5·2 and 0.5·8 steps: updates of 1 and 12, whose gradients are both 1 from 2."""
+    told = {"updates": [[1.0], [12.0]], "local_steps": [2, 8], "gradient_variance": [24.0, 0.0]}
+    found = learnt(make_sampler("delta"), [0.25] * 4, [0, 1], np.ones(4), **told, learning_rate=0.5)
+    assert found[0] / found[1] == pytest.approx(np.sqrt(1 + 24 / 8) / 1, rel=1e-12)
 
 
 @pytest.mark.parametrize("floor", [0.05, 0.3, 1.0])
@@ -125,9 +130,9 @@ def test_nobody_falls_below_the_floor(floor):
 
 def test_no_score_at_all_leaves_everything_as_it_was():
     before = [0.3, 0.4, 0.1, 0.2]
-    nothing = {"update_distance": [0.0, 0.0], "gradient_variance": [0.0, 0.0]}
+    nothing = {"gradient_distance": [0.0, 0.0], "gradient_variance": [0.0, 0.0]}
     assert learnt(make_sampler("delta"), before, [0, 2], **nothing).tolist() == before
-    drowned = {**nothing, "update_distance": [1.0, 1.0], "distance_noise_power": [2.0, 2.0]}
+    drowned = {**nothing, "gradient_distance": [1.0, 1.0], "gradient_noise_power": [2.0, 2.0]}
     assert learnt(make_sampler("delta"), before, [0, 2], **drowned).tolist() == before
 
 
@@ -162,7 +167,7 @@ def test_noise_draws_the_noisy_and_subtracting_it_undoes_that():
 def test_the_authors_score_by_hand():
     """θ̃ of {0, 2} is (5/7, 2/7); scores 5/7·(0.75·4 + 0.25·2) = 2.5 and 2/7·(0.75·8 + 0.25·4) = 2."""
     sampler = make_sampler("delta", score="authors-code", distance_share=0.25)
-    found = learnt(sampler, [0.25] * 4, [0, 2], update_norm=[4.0, 8.0], update_distance=[2.0, 4.0], local_length=0.1)
+    found = learnt(sampler, [0.25] * 4, [0, 2], update_norm=[4.0, 8.0], update_distance=[2.0, 4.0], learning_rate=0.1)
     assert found == pytest.approx([0.5 * 2.5 / 4.5, 0.25, 0.5 * 2 / 4.5, 0.25])
 
 
@@ -196,7 +201,8 @@ def test_the_authors_weights_are_biased_and_sound_ones_are_not():
 def test_a_ratio_of_zero_asks_for_no_variances():
     practical, ideal = (make_sampler("delta", variance_ratio=0.0, information=name) for name in ("practical", "ideal"))
     assert "gradient_variance" not in (*practical.hears, *ideal.reads)
-    found = learnt(practical, [0.25] * 4, [0, 1], update_distance=[1.0, 3.0])
+    assert "local_steps" not in (*practical.hears, *ideal.reads)
+    found = learnt(practical, [0.25] * 4, [0, 1], gradient_distance=[1.0, 3.0])
     assert found == pytest.approx([0.125, 0.375, 0.25, 0.25])
     view = make_view(1, np.ones(2), gradient_distance=[1.0, 3.0])
     assert draw(ideal, view, np.random.default_rng(0)).draw_probability == pytest.approx(

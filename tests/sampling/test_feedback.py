@@ -13,7 +13,7 @@ from fedpcs.sampling.norms import without_noise
 CLIENTS = np.array([1, 4, 6])
 
 
-@pytest.mark.parametrize("name", sorted(set(HEARD) - {"local_length"}))
+@pytest.mark.parametrize("name", sorted(HEARD))
 @pytest.mark.parametrize(
     ("value", "message"),
     [([1.0, np.nan, 2.0], r"\[1\] must .* got nan"), ([1.0, 2.0], " must have 3 entries, got 2")],
@@ -23,7 +23,7 @@ def test_a_bad_array_is_refused_by_name_and_value(name, value, message):
         make_feedback(CLIENTS, **{name: value})
 
 
-@pytest.mark.parametrize("name", sorted(set(HEARD) - {"local_length", "loss"}))
+@pytest.mark.parametrize("name", sorted(set(HEARD) - {"local_steps", "loss"}))
 def test_nothing_but_a_loss_may_be_negative(name):
     with pytest.raises(InvalidInput, match=rf"{name}\[2\] must be a number of at least 0, got -0\.5"):
         make_feedback(CLIENTS, **{name: [1.0, 1.0, -0.5]})
@@ -37,8 +37,9 @@ def test_nothing_but_a_loss_may_be_negative(name):
         ({"clients": [1, 1]}, r"clients must be distinct, ascending .* got .*\[1, 1\]"),
         ({"clients": [[1, 4]]}, r"clients must be a flat list .* shape \(1, 2\)"),
         ({"norm": [1, 2, 3]}, "no field 'norm'; it has distance_noise_power,"),
-        ({"local_length": 0.0}, "local_length must be a number above 0, got 0.0"),
-        ({"local_length": np.nan}, "local_length .* got nan"),
+        ({"learning_rate": 0.0}, "learning_rate must be a number above 0, got 0.0"),
+        ({"learning_rate": np.nan}, "learning_rate .* got nan"),
+        ({"local_steps": [4.0, 0.0, 2.0]}, r"local_steps\[1\] must be a number of at least 1, got 0"),
         ({"updates": np.ones((2, 5))}, r"updates must be 3 rows .* got shape \(2, 5\)"),
         ({"updates": [[1, 2], [3], [4, 5]]}, "updates must be a table of numbers"),
         ({"updates": np.ones(3)}, r"updates must .* got shape \(3,\)"),
@@ -86,6 +87,18 @@ def test_the_noise_in_a_distance_is_what_sampling_noise_gives():
     assert np.abs((square.mean(axis=0) - found.distance_noise_power) / error).max() < 4.5
 
 
+def test_distances_of_pseudo_gradients_follow_their_definition():
+    """Updates over η·(local steps) are (3, 4), (0, 0) and (6, 8), whatever the steps; so is the noise in them."""
+    rows, weight, steps = np.array([[3.0, 4.0], [0.0, 0.0], [6.0, 8.0]]), np.array([1.0, 2.0, 1.0]), np.array([1, 7, 3])
+    length, power = 0.2 * steps, np.array([0.5, 4.0, 1.0])
+    told = {"data_weight": weight, "noise_power": power * length**2, "learning_rate": 0.2}
+    found = make_feedback(CLIENTS, updates=rows * length[:, None], local_steps=steps, **told)
+    assert found.gradient_distance == pytest.approx([1.25, 3.75, 6.25])
+    alike = make_feedback(CLIENTS, updates=rows, data_weight=weight, noise_power=power)
+    assert found.gradient_noise_power == pytest.approx(alike.distance_noise_power)
+    assert alike.gradient_distance is None
+
+
 @settings(max_examples=100, deadline=None)
 @given(
     weight=st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=6),
@@ -122,11 +135,10 @@ def test_a_norm_without_its_noise_is_right_on_average_of_squares():
 
 
 def test_what_was_not_declared_is_not_heard():
-    arrays = {name: [1.0, 2.0, 3.0] for name in set(HEARD) - {"local_length"}}
-    heard = overheard(make_feedback(CLIENTS, local_length=0.5, **arrays), ("loss", "duration"))
+    arrays = {name: [1.0, 2.0, 3.0] for name in HEARD}
+    heard = overheard(make_feedback(CLIENTS, **arrays), ("loss", "duration"))
     kept = {name for name in HEARD if getattr(heard, name) is not None}
-    assert kept == {"loss", "duration", "local_length"}
-    assert heard.local_length == 0.5
+    assert kept == {"loss", "duration"}
 
 
 def test_released_norms_are_not_private_and_what_is_computed_from_data_is():

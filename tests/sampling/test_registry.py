@@ -92,7 +92,6 @@ def test_an_unknown_setting_is_answered_with_the_settings_there_are(name, settin
         ("delta", {"score": "luck"}, "score must be"),
         ("delta", {"information": "ideal", "score": "authors-code"}, "score must be one of 'formula', got"),
         ("delta", {"mode": "fast"}, "mode must be"),
-        ("delta", {"local_steps": 0}, "local_steps must be .* got 0"),
         ("delta", {"variance_ratio": -1.0}, "variance_ratio must be .* got -1.0"),
         ("delta", {"distance_share": 2.0}, "distance_share must be .* got 2.0"),
         ("delta", {"floor": float("nan")}, "floor must be .* got nan"),

@@ -68,7 +68,20 @@ def test_a_learner_hears_what_it_declared_and_nothing_else():
     assert remember(spy, view, made([0, 1]), feedback)["times"].tolist() == [1.0, 1.0, 1.0]
     seen, heard = spy.shown[0]
     assert visible(seen, ACCESS) == {"num_samples", "is_available", "budget"}
-    assert visible(heard, HEARD) == {"loss", "local_length"}
+    assert visible(heard, HEARD) == {"loss"}
+
+
+def test_what_a_sampler_declared_and_nobody_told_is_an_error_not_a_zero():
+    """Even for a sampler that would not ask for it: naming the sampler and the field. Durations are only observed."""
+    view = make_view(2, [1, 2, 3])
+    with pytest.raises(InvalidInput, match="sampler 'spy' needs update_norm, which the view lacks"):
+        draw(Spy([], reads=("update_norm",)), view, np.random.default_rng(0))
+    learner = LearningSpy([], hears=("gradient_variance", "duration"))
+    with pytest.raises(InvalidInput, match="sampler 'spy' learns from gradient_variance, which the feedback lacks"):
+        remember(learner, view, made([0, 1]), make_feedback(np.array([0, 1]), duration=[1, 2]))
+    told = make_feedback(np.array([0, 1]), gradient_variance=[1, 2])
+    assert remember(learner, view, made([0, 1]), told)["times"].tolist() == [1.0, 1.0, 1.0]
+    assert remember(learner, view, made([0, 1]), make_feedback([]))["times"].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_learner_without_memory_begins_at_its_start():

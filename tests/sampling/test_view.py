@@ -110,7 +110,7 @@ def test_a_restricted_view_holds_what_was_declared_sizes_and_availability():
 def test_every_array_of_a_view_is_public_or_private():
     assert set(ACCESS.values()) == {"public", "private"}
     public = {name for name, access in ACCESS.items() if access == "public"}
-    assert public == {"num_samples", "is_available", "budget", "noise_power"}
+    assert public == {"num_samples", "is_available", "budget", "noise_power", "local_steps"}
     assert set(ACCESS) == {*public, *PER_CLIENT, "label_counts", "loss"}
 
 

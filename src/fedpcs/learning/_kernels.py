@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
+from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.learning.layout import Values
@@ -30,7 +33,7 @@ def move(moved: Values, values: Values, direction: FloatArray, rate: float) -> N
 
 
 @njit(cache=True, nogil=True)
-def add_to_spread(mean: FloatArray, values: Values, count: int) -> float:
+def add_to_spread(mean: FloatArray, values: NDArray[Any], count: int) -> float:
     """Move a running mean by the `count`-th array of values, in place; return what the sum of squares grows by."""
     grown = 0.0
     for index in range(mean.size):

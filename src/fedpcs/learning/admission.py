@@ -127,8 +127,10 @@ def _wrong_size(report: ClientReport, expected: Expected) -> str:
     if set(report.measures) != set(expected.task.measures) & set(report.measures):
         return f"measures are {sorted(report.measures)}, asked for {sorted(expected.task.measures)}."
     for name, value in report.measures.items():
-        if not (type(value) is float and math.isfinite(value)):
-            return f"measure {name!r} is {value!r}, expected a finite number."
+        least = -math.inf if name == "loss" else 0.0
+        if not (type(value) is float and math.isfinite(value) and value >= least):
+            allowed = "a finite number" if name == "loss" else "a finite number of at least 0"
+            return f"measure {name!r} is {str(value)[:80]!r}, expected {allowed}."
     return ""
 
 

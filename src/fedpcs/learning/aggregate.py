@@ -52,6 +52,24 @@ def weighted_sum(updates: Sequence[Values], weights: FloatArray) -> FloatArray:
     return total
 
 
+def distances(updates: Sequence[Values], weights: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Return (clients,) how far each update over its length is from the weighted mean of all of them.
+
+    Args:
+        updates: One (parameters,) float32 array for each client.
+        weights: (clients,) of the mean, relative to one another.
+        lengths: (clients,) η·(local steps), for distances of pseudo-gradients; ones, for those of updates.
+
+    Example:
+        >>> updates = [np.array([2.0, 0.0], np.float32), np.array([0.0, 0.0], np.float32)]
+        >>> distances(updates, np.array([1.0, 3.0]), np.array([0.5, 1.0])).tolist()
+        [3.0, 1.0]
+    """
+    middle = weighted_sum(updates, weights / weights.sum() / lengths)
+    pairs = zip(updates, lengths, strict=True)
+    return np.array([l2_norm(np.divide(update, length, dtype=np.float64) - middle) for update, length in pairs])
+
+
 def step(parameters: Values, direction: FloatArray, rate: float = 1.0) -> Values:
     """Return w − rate·direction in float32.
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,14 +22,14 @@ from fedpcs import _random, _validate
 from fedpcs.learning import chain
 from fedpcs.learning.client_data import ClientData, Records
 from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, write_update
-from fedpcs.learning.local import TrainedLocally, local_sgd, losses
+from fedpcs.learning.local import Spread, local_sgd, losses
 from fedpcs.learning.protocol import ClientReport, Task, budget_of
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_update
 from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
 from fedpcs.privacy.noise import NAMES, NoiseSource, noise_source
 from fedpcs.privacy.per_sample import PerSampleGradient, per_sample_gradient
-from fedpcs.privacy.private_training import LocalPlan, train_by_record
+from fedpcs.privacy.private_training import LocalPlan, signal_by_record, train_by_record
 
 Mode = Literal["none", "paper", "client", "record"]
 MODES: tuple[Mode, ...] = ("none", "paper", "client", "record")
@@ -75,6 +76,16 @@ class ClientPlan:
         """Whether releases carry noise and cost budget."""
         return self.mode != "none"
 
+    def local_steps(self, num_samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return (clients,) how many steps clients with so many records take in a round: epochs × batches.
+
+        Example:
+            >>> ClientPlan(batch_size=20, local_epochs=3).local_steps(np.array([10, 64, 30])).tolist()
+            [3, 12, 6]
+        """
+        size = num_samples if self.batch_size is None else np.minimum(num_samples, self.batch_size)
+        return np.asarray(self.local_epochs * -(-num_samples // size))
+
 
 class ClientSide:
     """All clients that one process plays, one at a time: their data, and one model they train in turn.
@@ -107,13 +118,14 @@ class ClientSide:
         with _seeded(self.plan.seed, task):
             measures = self._measures_before(task, parameters, records)
             if self.plan.mode == "record":
-                self._train_by_record(task, parameters, records, out)
+                variance = self._train_by_record(task, parameters, records, out)
             else:
-                trained = self._train(task, parameters, records, out)
-                if trained.gradient_variance is not None:
-                    measures["gradient_variance"] = trained.gradient_variance
+                variance = self._train(task, parameters, records, out)
                 if self.plan.is_perturbed:
                     self._perturb(task, len(records[1]), out)
+        if "gradient_variance" in task.measures:
+            # None: every step takes all records. Then its gradient is no sample, and its variance is zero exactly.
+            measures["gradient_variance"] = 0.0 if variance is None else variance
         return ClientReport(
             task.run,
             task.round_index,
@@ -128,16 +140,16 @@ class ClientSide:
         )
 
     def ask(self, question: Question, task: Task, parameters: Tensor) -> float:
-        """Answer a question a sampler asks before it draws. Private, and charged to nobody: reports say so."""
+        """Answer a question a sampler asks before it draws. Private, and charged to nobody: reports say so.
+
+        `update_norm` is the norm of the update this task would send, clipped as it would be, before its noise.
+        """
         records = self._records(task.client)
         if question == "loss":
             load_parameters(self._model, parameters)
             return float(losses(self._model, records).double().mean())
-        out = torch.empty_like(parameters)
         with _seeded(self.plan.seed, task):
-            self._train(task, parameters, records, out)
-        norm = float(out.double().norm())
-        return min(norm, self.plan.clip_norm) if self.plan.mode in ("paper", "client") else norm
+            return float(self._signal(task, parameters, records).norm())
 
     def score(self, start: int, end: int, parameters: Tensor) -> tuple[int, float]:
         """Return how many of the test records start…end − 1 the model gets right, and the sum of their losses."""
@@ -161,7 +173,23 @@ class ClientSide:
         both = {"loss": float(found.mean()), "loss_energy": float(found.square().mean())}
         return {name: value for name, value in both.items() if name in task.measures}
 
-    def _train(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> TrainedLocally:
+    def _signal(self, task: Task, parameters: Tensor, records: Records) -> Tensor:
+        """Return (parameters,) what would be sent but for its noise, in float64. It must not leave as it is."""
+        if self.plan.mode == "record":
+            return signal_by_record(
+                self._loaded_gradient(parameters, records),
+                records,
+                plan=self._local_plan,
+                num_epochs=self.plan.local_epochs,
+                order=self._order(task),
+            )
+        out = torch.empty_like(parameters)
+        self._train(task, parameters, records, out)
+        if not self.plan.is_perturbed:
+            return out.double()
+        return torch.tensor(clip_update([out.numpy()], self.plan.clip_norm).value)
+
+    def _train(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> float | None:
         load_parameters(self._model, parameters)
         trained = local_sgd(
             self._model,
@@ -169,30 +197,48 @@ class ClientSide:
             learning_rate=self.plan.learning_rate,
             batch_size=self.plan.batch_size,
             num_epochs=self.plan.local_epochs,
-            order=_random.generator(self.plan.seed, "batches", task.round_index, task.client),
-            wants_variance="gradient_variance" in task.measures,
+            order=self._order(task),
+            wants_variance=self._wants_variance(task, records),
         )
         write_update(parameters, self._model, out)
-        return trained
+        return trained.gradient_variance
 
     def _perturb(self, task: Task, num_samples: int, out: Tensor) -> None:
         clipped = clip_update([out.numpy()], self.plan.clip_norm)
         _write(out, _released(self.plan.mode, clipped, budget_of(task), num_samples, self._noise(task)))
 
-    def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> None:
+    def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> float | None:
+        spread = Spread() if self._wants_variance(task, records) else None
+        update = train_by_record(
+            self._loaded_gradient(parameters, records),
+            records,
+            plan=self._local_plan,
+            mechanism=RecordMechanism(budget_of(task), self.plan.local_epochs),
+            source=self._noise(task),
+            order=self._order(task),
+            watch=None if spread is None else lambda gradient: spread.add([gradient]),
+        )
+        _write(out, update.value)
+        return None if spread is None else spread.variance()
+
+    def _loaded_gradient(self, parameters: Tensor, records: Records) -> PerSampleGradient:
         load_parameters(self._model, parameters)
         self._model.train()
         if self._gradient is None:
             self._gradient = per_sample_gradient(self._model, functional.cross_entropy, *records)
-        update = train_by_record(
-            self._gradient,
-            records,
-            plan=LocalPlan(self.plan.clip_norm, self.plan.learning_rate, self.plan.batch_size),
-            mechanism=RecordMechanism(budget_of(task), self.plan.local_epochs),
-            source=self._noise(task),
-            order=_random.generator(self.plan.seed, "batches", task.round_index, task.client),
-        )
-        _write(out, update.value)
+        return self._gradient
+
+    @property
+    def _local_plan(self) -> LocalPlan:
+        return LocalPlan(self.plan.clip_norm, self.plan.learning_rate, self.plan.batch_size)
+
+    def _wants_variance(self, task: Task, records: Records) -> bool:
+        """Whether to measure the variance of steps' gradients: where each takes all records, it is zero."""
+        size = self.plan.batch_size
+        return "gradient_variance" in task.measures and size is not None and size < len(records[1])
+
+    def _order(self, task: Task) -> np.random.Generator:
+        return _random.generator(self.plan.seed, "batches", task.round_index, task.client)
 
     def _noise(self, task: Task) -> NoiseSource:
         seed = self.plan.seed if self.plan.noise == "fast" else None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -46,7 +49,7 @@ def local_sgd(
     moved = {id(value) for layer in fused for value in layer.parameters()}
     trained: list[Tensor] = [value for value in model.parameters() if value.requires_grad and id(value) not in moved]
     total, num_steps = torch.zeros((), device=inputs.device), 0
-    spread = _Spread() if wants_variance else None
+    spread = Spread() if wants_variance else None
     model.train()
     for _, records in disjoint_batches(len(inputs), batch_size, num_epochs, order):
         chosen = torch.from_numpy(records).to(inputs.device)
@@ -54,7 +57,7 @@ def local_sgd(
         loss = functional.cross_entropy(scores, targets[chosen])
         gradients = torch.autograd.grad(loss, trained, allow_unused=True, materialize_grads=True)
         if spread is not None:
-            spread.add(gradients)
+            spread.add([gradient.reshape(-1).cpu().numpy() for gradient in gradients])
         with torch.no_grad():
             torch._foreach_add_(trained, gradients, alpha=-learning_rate)
         total += loss.detach()
@@ -75,18 +78,19 @@ def losses(model: nn.Module, data: tuple[Tensor, Tensor], batch_size: int = 256)
         ).cpu()
 
 
-class _Spread:
+class Spread:
     """Running mean and spread of gradients (Welford), over the batches of one local training."""
 
     def __init__(self) -> None:
         self._count, self._squares = 0, 0.0
         self._means: list[FloatArray] = []
 
-    def add(self, gradients: tuple[Tensor, ...]) -> None:
-        flat = [gradient.reshape(-1).cpu().numpy() for gradient in gradients]
-        self._means = self._means or [np.zeros(part.size) for part in flat]
+    def add(self, gradient: Sequence[NDArray[Any]]) -> None:
+        """Count the gradient of one batch, in the same flat parts each time."""
+        self._means = self._means or [np.zeros(part.size) for part in gradient]
         self._count += 1
-        self._squares += sum(map(add_to_spread, self._means, flat, [self._count] * len(flat)))
+        self._squares += sum(map(add_to_spread, self._means, gradient, [self._count] * len(gradient)))
 
     def variance(self) -> float | None:
+        """Return the unbiased variance, all coordinates together; None of fewer than two batches."""
         return self._squares / (self._count - 1) if self._count > 1 else None

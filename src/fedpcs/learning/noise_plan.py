@@ -72,7 +72,6 @@ def largest_norm(plan: ClientPlan, budget: float, num_samples: int, num_paramete
         return math.inf
     signal = plan.clip_norm
     if plan.mode == "record":
-        size = num_samples if plan.batch_size is None else min(plan.batch_size, num_samples)
-        signal = plan.learning_rate * plan.clip_norm * plan.local_epochs * math.ceil(num_samples / size)
+        signal = plan.learning_rate * plan.clip_norm * int(plan.local_steps(np.array([num_samples]))[0])
     power = float(noise_power(plan, np.array([budget]), np.array([num_samples]), num_parameters)[0])
     return (signal + math.sqrt(power) * (1.0 + _TAIL / math.sqrt(num_parameters))) * _ROUNDING

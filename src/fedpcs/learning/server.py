@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import Refusal, outliers
-from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
+from fedpcs.learning.aggregate import distances, l2_norm, step, weighted_sum
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
@@ -172,6 +172,11 @@ def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
 def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
     now, reads = state.next_round, plan.sampler.reads
     budget = plan.budget[now]
+    if untold := sorted({"gradient_distance", "gradient_variance"} & set(reads)):
+        raise InvalidInput(
+            f"sampler {plan.sampler.name!r} needs {untold[0]} of every client before the draw, which nobody tells in "
+            f"mode {plan.client.mode!r}. Let it go by clients that took part: for delta, information = 'practical'."
+        )
     norms = None
     if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
         answers = np.full(plan.num_clients, np.nan)
@@ -190,6 +195,7 @@ def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: As
         budget=budget,
         noise_power=noise_power(plan.client, budget, plan.num_samples, plan.layout.num_parameters),
         update_norm=norms,
+        local_steps=plan.client.local_steps(plan.num_samples),
     )
 
 
@@ -223,31 +229,31 @@ def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[
 
 def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, power: FloatArray) -> Feedback:
     clients, hears = heard.clients, plan.sampler.hears
-    sizes = plan.num_samples[clients]
-    batch = sizes if plan.client.batch_size is None else np.minimum(sizes, plan.client.batch_size)
-    num_steps = plan.client.local_epochs * np.ceil(sizes / batch)
     if clients.size == 0:
         return make_feedback(clients)
-    share = opened.view.data_weight[clients]
-    arrays: dict[str, FloatArray | None] = {"update_norm": norms, "noise_power": power}
+    updates = [item.report.values for item in heard.admitted]
+    weight, rate = opened.view.data_weight[clients], plan.client.learning_rate
+    num_steps = plan.client.local_steps(plan.num_samples[clients]).astype(np.float64)
+    arrays: dict[str, FloatArray] = {"update_norm": norms, "noise_power": power, "local_steps": num_steps}
     if "update_distance" in hears:
-        arrays["update_distance"] = _distances([item.report.values for item in heard.admitted], share / share.sum())
+        arrays["update_distance"] = distances(updates, weight, np.ones(clients.size))
+    if "gradient_distance" in hears:
+        arrays["gradient_distance"] = distances(updates, weight, rate * num_steps)
     if "duration" in hears:  # simulated: as long as the work is, so that a run does not depend on the machine's load
         arrays["duration"] = num_steps
     for name in MEASURES:
         if name in hears:
-            arrays[name] = _measured(name, heard)
-    length = plan.client.learning_rate * float(np.median(num_steps))
-    return make_feedback(clients, data_weight=share, local_length=length, **arrays)
+            arrays[name] = _measured(name, plan, opened, heard)
+    return make_feedback(clients, data_weight=weight, learning_rate=rate, **arrays)
 
 
-def _distances(updates: Sequence[Values], share: FloatArray) -> FloatArray:
-    middle = weighted_sum(updates, share)
-    return np.array([l2_norm(update - middle) for update in updates])
-
-
-def _measured(name: str, heard: Heard) -> FloatArray:
+def _measured(name: str, plan: ServerPlan, opened: OpenRound, heard: Heard) -> FloatArray:
     """Return one number for each client heard; the others' median for one that had none to give."""
     found = np.array([item.report.measures.get(name, np.nan) for item in heard.admitted])
-    middle = 0.0 if np.isnan(found).all() else float(np.nanmedian(found))
-    return np.where(np.isnan(found), middle, found)
+    if np.isnan(found).all():
+        raise InvalidInput(
+            f"round {opened.round_index}: sampler {plan.sampler.name!r} learns from {name}, which none of {found.size} "
+            f"clients heard in mode {plan.client.mode!r} has sent; it is never taken for zero. A model that has "
+            "diverged has none to tell: lower training.learning_rate, or take another sampler."
+        )
+    return np.where(np.isnan(found), np.nanmedian(found), found)

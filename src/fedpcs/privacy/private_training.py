@@ -9,7 +9,7 @@ So the update as a whole is ρ-zCDP for replacing one record.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
+from fedpcs.privacy.clipping import ClippedMean
 from fedpcs.privacy.events import Batch, Event, RecordLevel, Step, compose_steps
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
@@ -104,16 +105,20 @@ def train_by_record(
     mechanism: RecordMechanism,
     source: NoiseSource,
     order: np.random.Generator,
+    watch: Callable[[FloatArray], None] | None = None,
 ) -> PrivateUpdate:
-    """Do what `private_sgd` does, on the model inside `gradient` itself: one check serves many trainings."""
-    inputs, targets = data
+    """Do what `private_sgd` does, on the model inside `gradient` itself: one check serves many trainings.
+
+    `watch` is shown every step's mean of clipped gradients before it is perturbed. What it learns is private, and no
+    part of the guarantee.
+    """
     trained = [value for value in gradient.model.parameters() if value.requires_grad]
     before = _flat(trained)
     steps: list[Step] = []
     variance, reach, num_zeroed = 0.0, 0.0, 0
-    for batch, records in disjoint_batches(len(inputs), plan.batch_size, mechanism.local_epochs, order):
-        chosen = torch.from_numpy(records).to(inputs.device)
-        mean = gradient.clipped_mean(inputs[chosen], targets[chosen], plan.clip_norm)
+    for batch, mean in _clipped_means(gradient, data, plan, mechanism.local_epochs, order):
+        if watch is not None:
+            watch(mean.value)
         release = mechanism.release(mean, source, batch)
         _move(trained, torch.tensor(release.value), plan.learning_rate)
         steps.append(release.event)
@@ -124,6 +129,39 @@ def train_by_record(
     value = (before - _flat(trained)).numpy()
     value.flags.writeable = False
     return PrivateUpdate(value, mechanism.event(source), tuple(steps), float(np.sqrt(variance)), reach, num_zeroed)
+
+
+def signal_by_record(
+    gradient: PerSampleGradient,
+    data: tuple[Tensor, Tensor],
+    *,
+    plan: LocalPlan,
+    num_epochs: int,
+    order: np.random.Generator,
+) -> Tensor:
+    """Return (parameters,) the update `train_by_record` would send if its noise were zero; float64.
+
+    Batches are the same and gradients are clipped alike. Nothing protects it: it is not for release.
+    """
+    trained = [value for value in gradient.model.parameters() if value.requires_grad]
+    before = _flat(trained)
+    for _, mean in _clipped_means(gradient, data, plan, num_epochs, order):
+        _move(trained, torch.tensor(mean.value), plan.learning_rate)
+    return before - _flat(trained)
+
+
+def _clipped_means(
+    gradient: PerSampleGradient,
+    data: tuple[Tensor, Tensor],
+    plan: LocalPlan,
+    num_epochs: int,
+    order: np.random.Generator,
+) -> Iterator[tuple[Batch, ClippedMean]]:
+    """Yield each batch's mean of clipped gradients at the model as it is then: whoever asks moves it in between."""
+    inputs, targets = data
+    for batch, records in disjoint_batches(len(inputs), plan.batch_size, num_epochs, order):
+        chosen = torch.from_numpy(records).to(inputs.device)
+        yield batch, gradient.clipped_mean(inputs[chosen], targets[chosen], plan.clip_norm)
 
 
 def disjoint_batches(

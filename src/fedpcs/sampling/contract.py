@@ -54,6 +54,7 @@ class _World:
         arrays: dict[str, Any] = {name: rng.uniform(0.5, 4.0, self.num_clients) for name in ACCESS}
         arrays["num_samples"] = rng.permutation(np.arange(20.0, 20.0 + self.num_clients))
         arrays["is_available"] = np.ones(self.num_clients, dtype=np.bool_)
+        arrays["local_steps"] = np.ceil(arrays["num_samples"] / 8.0)
         arrays["label_counts"] = rng.integers(0, 20, (self.num_clients, _NUM_CLASSES)) + 1
         view = make_view(self.cohort_size, round_index=round_index, memory=memory, **{**arrays, **changes})
         for value in (*vars(view).values(), *memory.values()):
@@ -64,7 +65,7 @@ class _World:
     def remember(self, sampler: Sampler, view: View, drawn: Draw) -> Memory:
         rng = generator(self.seed, "contract-feedback", view.round_index)
         said: dict[str, Any] = {name: rng.uniform(0.5, 4.0, self.num_clients)[drawn.clients] for name in HEARD}
-        said["local_length"] = 0.5
+        said["local_steps"] = np.ceil(view.num_samples[drawn.clients] / 8.0)
         return remember(sampler, view, drawn, make_feedback(drawn.clients, **said))
 
     def draw(self, sampler: Sampler, view: View) -> Draw:
@@ -127,7 +128,7 @@ def _check_rounds(sampler: Sampler, world: _World) -> Memory:
 
 
 def _check_edges(sampler: Sampler, seed: int) -> None:
-    positive = {"num_samples", "is_available", "label_counts", "budget"}
+    positive = {"num_samples", "is_available", "label_counts", "budget", "local_steps"}
     zeros = {name: np.zeros(6) for name in ACCESS if name not in positive}
     few = np.array([True, False, False, True, False, False])
     edges: dict[str, tuple[int, int, dict[str, Any]]] = {

@@ -1,9 +1,9 @@
 """`delta`: clients are drawn by how far they stand from the rest and how much their own gradients scatter.
 
 The minimiser of the paper's convergence bound is p_i ∝ √(ζ_i² + r·σ_i²) with ζ_i = ‖∇F_i − ∇f‖, σ_i² the variance of a
-minibatch gradient and r = α₂/α₁, which is 1/(4·local steps) when the smoothness is unknown. *Ideal* reads ζ and σ from
-everyone in every round. *Practical* learns them from those who took part and shares out their mass anew, everyone else
-keeping what they had.
+minibatch gradient and r = α₂/α₁, which is 1/(4·local steps) when the smoothness is unknown, with each client's own
+number of steps. *Ideal* reads ζ and σ from everyone in every round. *Practical* learns them from those who took part,
+ζ from updates over η·(local steps), and shares out their mass anew, everyone else keeping what they had.
 
 The authors' code differs from their formula twice over: its score is θ̃_i·[(1 − β)‖g_i‖ + β‖g_i − ḡ‖] without σ, and
 it draws without replacement yet weighs by θ_i/p_i over the cohort's size. `score="authors-code"` and `mode="paper"` run
@@ -39,8 +39,8 @@ class DeltaSampler:
         information: "practical", from past participants, or "ideal", from every client's gradient.
         score: "formula" or "authors-code"; the latter for practical information only.
         mode: "sound", with weights that undo the draw, or "paper": successive draws with the authors' weights.
-        local_steps: Local steps per round; sets r if `variance_ratio` is absent.
-        variance_ratio: r = α₂/α₁, weight of σ_i² beside ζ_i²; at 0 gradient variances are not asked for.
+        variance_ratio: r = α₂/α₁, weight of σ_i² beside ζ_i²; 1/(4·local steps) if absent. At 0 it is DELTA by
+            diversity alone, and gradient variances are not asked for.
         distance_share: β of the authors' score.
         design: How the cohort is drawn in the sound mode.
         floor: Share of the draw that is uniform: a participant that scored zero would never be drawn again. The authors
@@ -52,7 +52,6 @@ class DeltaSampler:
     information: str = "practical"
     score: str = "formula"
     mode: str = "sound"
-    local_steps: int = 1
     variance_ratio: float | None = None
     distance_share: float = 0.5
     design: str = "pivotal"
@@ -66,7 +65,6 @@ class DeltaSampler:
         scores = ("formula", "authors-code") if self.information == "practical" else ("formula",)
         _validate.choice("score", self.score, scores)
         _validate.choice("mode", self.mode, ("sound", "paper"))
-        _validate.integer("local_steps", self.local_steps, low=1)
         if self.variance_ratio is not None:
             _validate.number("variance_ratio", self.variance_ratio, low=0.0)
         _validate.number("distance_share", self.distance_share, low=0.0, high=1.0)
@@ -77,23 +75,23 @@ class DeltaSampler:
     @property
     def reads(self) -> tuple[str, ...]:
         """What it sees before the draw."""
-        if self.information == "practical":
-            return ()
-        return ("gradient_distance", "gradient_variance") if self._ratio > 0.0 else ("gradient_distance",)
+        return ("gradient_distance", *self._variance_fields) if self.information == "ideal" else ()
 
     @property
     def hears(self) -> tuple[str, ...]:
         """What it learns from after the round."""
         if self.information == "ideal":
             return ()
-        distance = ("update_distance", "distance_noise_power") if self.subtract_noise else ("update_distance",)
         if self.score == "authors-code":
-            return (*distance, *(("update_norm", "noise_power") if self.subtract_noise else ("update_norm",)))
-        return (*distance, "gradient_variance") if self._ratio > 0.0 else distance
+            noise = ("distance_noise_power", "noise_power") if self.subtract_noise else ()
+            return ("update_distance", "update_norm", *noise)
+        noise = ("gradient_noise_power",) if self.subtract_noise else ()
+        return ("gradient_distance", *noise, *self._variance_fields)
 
     def draw(self, view: View, rng: np.random.Generator) -> Draw:
         """Draw the cohort of one round."""
-        size = self._ideal_size(view) if self.information == "ideal" else view.memory["probability"]
+        is_ideal = self.information == "ideal"
+        size = self._formula(view.need("gradient_distance"), view) if is_ideal else view.memory["probability"]
         x = mixed_with_uniform(size, view.is_available, self.floor)
         if self.mode == "sound":
             return draw_by_size(view, x, self.design, rng)
@@ -119,22 +117,26 @@ class DeltaSampler:
         return {"probability": p / p.sum()}
 
     @property
-    def _ratio(self) -> float:
-        return 1.0 / (4.0 * self.local_steps) if self.variance_ratio is None else self.variance_ratio
+    def _variance_fields(self) -> tuple[str, ...]:
+        """What the second term of the score is made of."""
+        if self.variance_ratio is None:
+            return ("gradient_variance", "local_steps")
+        return ("gradient_variance",) if self.variance_ratio > 0.0 else ()
 
-    def _ideal_size(self, view: View) -> FloatArray:
-        variance = view.need("gradient_variance") if self._ratio > 0.0 else np.zeros(view.num_clients)
-        return np.asarray(np.hypot(view.need("gradient_distance"), np.sqrt(self._ratio * variance)))
+    def _formula(self, distance: FloatArray, known: View | Feedback) -> FloatArray:
+        """Return √(ζ² + r·σ²) of the clients whose ζ is given."""
+        if not self._variance_fields:
+            return distance
+        ratio = 1.0 / (4.0 * known.need("local_steps")) if self.variance_ratio is None else self.variance_ratio
+        return np.asarray(np.hypot(distance, np.sqrt(ratio * known.need("gradient_variance"))))
 
     def _score(self, view: View, feedback: Feedback) -> FloatArray:
-        noise = feedback.need("distance_noise_power") if self.subtract_noise else None
-        distance = without_noise(feedback.need("update_distance"), noise)
         if self.score == "authors-code":
+            noise = feedback.need("distance_noise_power") if self.subtract_noise else None
+            distance = without_noise(feedback.need("update_distance"), noise)
             noise = feedback.need("noise_power") if self.subtract_noise else None
             norm = without_noise(feedback.need("update_norm"), noise)
             share = share_by_size(view, feedback.clients)
             return np.asarray(share * ((1.0 - self.distance_share) * norm + self.distance_share * distance))
-        # A pseudo-gradient is the update over η·(local steps): then ζ has the units of σ.
-        distance = distance / feedback.local_length
-        variance = feedback.need("gradient_variance") if self._ratio > 0.0 else np.zeros_like(distance)
-        return np.asarray(np.hypot(distance, np.sqrt(self._ratio * variance)))
+        noise = feedback.need("gradient_noise_power") if self.subtract_noise else None
+        return self._formula(without_noise(feedback.need("gradient_distance"), noise), feedback)

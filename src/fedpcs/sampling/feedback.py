@@ -5,6 +5,10 @@ for. That is so where every client releases its own update with its own noise. U
 by the server it is not: there the server has no single update, and a norm is one more private number. Losses, gradient
 variances and loss energies are computed from data and are private like the fields of a view. Durations are neither
 declared nor asked for: the server observes them.
+
+A *pseudo-gradient* is an update over η·(the client's local steps): it has the units of a gradient, however many steps
+a client takes. A measure that no client told is an error, never a zero; one that a single client
+had none of is given the others' median. What is known of a client that was not heard stays as it was.
 """
 
 from __future__ import annotations
@@ -35,20 +39,24 @@ class Feedback:
         update_distance: (heard,) its distance from the cohort's mean weighted by data.
         noise_power: (heard,) d·σ_i² of the noise in it; zeros if it has none.
         distance_noise_power: (heard,) expected square of what the noise adds to the distance.
-        local_length: η·(number of local steps): an update divided by it is a pseudo-gradient.
-        gradient_variance: (heard,) variance of the client's minibatch gradients; a client with a single batch reports
-            what it had last, or is given the others' median.
+        local_steps: (heard,) how many local steps it took, from its data size and the training plan.
+        gradient_distance: (heard,) distance of its pseudo-gradient from the cohort's mean weighted by data.
+        gradient_noise_power: (heard,) expected square of what the noise adds to that.
+        gradient_variance: (heard,) variance of the gradients its steps used, around their mean; 0 of a client whose
+            every step takes all its records.
         loss: (heard,) mean training loss.
         loss_energy: (heard,) mean of squared losses of the client's records.
         duration: (heard,) seconds from task to answer.
     """
 
     clients: IntArray
-    local_length: float = field(default=1.0, metadata=_PUBLIC)
     update_norm: FloatArray | None = field(default=None, metadata=_RELEASED)
     update_distance: FloatArray | None = field(default=None, metadata=_RELEASED)
     noise_power: FloatArray | None = field(default=None, metadata=_PUBLIC)
     distance_noise_power: FloatArray | None = field(default=None, metadata=_PUBLIC)
+    local_steps: FloatArray | None = field(default=None, metadata=_PUBLIC)
+    gradient_distance: FloatArray | None = field(default=None, metadata=_RELEASED)
+    gradient_noise_power: FloatArray | None = field(default=None, metadata=_PUBLIC)
     gradient_variance: FloatArray | None = field(default=None, metadata=_PRIVATE)
     loss: FloatArray | None = field(default=None, metadata=_PRIVATE)
     loss_energy: FloatArray | None = field(default=None, metadata=_PRIVATE)
@@ -67,7 +75,7 @@ def make_feedback(
     *,
     updates: ArrayLike | None = None,
     data_weight: FloatArray | None = None,
-    local_length: float = 1.0,
+    learning_rate: float = 1.0,
     **arrays: ArrayLike | None,
 ) -> Feedback:
     """Return checked feedback. `arrays` are the other fields of `Feedback`, each with one number per client heard.
@@ -76,34 +84,40 @@ def make_feedback(
         clients: (heard,) distinct, ascending.
         updates: (heard, parameters) as they arrived; norms and distances are computed from them.
         data_weight: (heard,) relative weights of the mean the distances are from; equal if absent.
-        local_length: Local learning rate times number of local steps.
+        learning_rate: η of the local steps; with `local_steps`, what is said of pseudo-gradients is computed.
         arrays: The fields of `Feedback` by name.
     """
-    names = set(HEARD) - {"local_length"}
-    if unknown := set(arrays) - names:
-        raise InvalidInput(f"Feedback has no field {min(unknown)!r}; it has {', '.join(sorted(names))}.")
+    if unknown := set(arrays) - set(HEARD):
+        raise InvalidInput(f"Feedback has no field {min(unknown)!r}; it has {', '.join(sorted(HEARD))}.")
     indices = client_indices("clients", clients)
-    local_length = _validate.positive("local_length", local_length)
     if indices.size == 0:
-        return Feedback(clients=indices, local_length=local_length)
+        return Feedback(clients=indices)
     share = _shares(data_weight, indices.size)
+    steps, rate = arrays.get("local_steps"), _validate.positive("learning_rate", learning_rate)
+    length = None if steps is None else rate * _validate.vector("local_steps", steps, length=indices.size, low=1.0)
     if updates is not None:
-        arrays = {**arrays, **_of_updates(_validate.matrix("updates", updates, num_rows=indices.size), share)}
-    given = arrays.get("noise_power")
-    if given is not None and arrays.get("distance_noise_power") is None:
+        rows = _validate.matrix("updates", updates, num_rows=indices.size)
+        arrays = {**arrays, "update_norm": _norms(rows), "update_distance": _norms(rows - share @ rows)}
+        if length is not None:
+            rows = rows / length[:, None]
+            arrays = {**arrays, "gradient_distance": _norms(rows - share @ rows)}
+    if (given := arrays.get("noise_power")) is not None:
         noise = _validate.vector("noise_power", given, length=indices.size, low=0.0)
-        arrays = {**arrays, "distance_noise_power": _distance_noise(noise, share)}
+        computed = {"distance_noise_power": _distance_noise(noise, share)}
+        if length is not None:
+            computed["gradient_noise_power"] = _distance_noise(noise / length**2, share)
+        arrays = {**computed, **{name: value for name, value in arrays.items() if value is not None}}
     checked = {
         name: _validate.vector(name, value, length=indices.size, low=-np.inf if name == "loss" else 0.0)
         for name, value in arrays.items()
         if value is not None
     }
-    return Feedback(clients=indices, local_length=local_length, **checked)
+    return Feedback(clients=indices, **checked)
 
 
 def overheard(feedback: Feedback, hears: tuple[str, ...]) -> Feedback:
     """Return the feedback without the fields a sampler did not declare."""
-    hidden: dict[str, Any] = {name: None for name in HEARD if name not in hears and name != "local_length"}
+    hidden: dict[str, Any] = {name: None for name in HEARD if name not in hears}
     return replace(feedback, **hidden)
 
 
@@ -116,10 +130,9 @@ def _shares(data_weight: FloatArray | None, num_heard: int) -> FloatArray:
     return np.asarray(weight / weight.sum())
 
 
-def _of_updates(updates: FloatArray, share: FloatArray) -> dict[str, FloatArray]:
+def _norms(rows: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):  # a norm too large for a float is refused as infinite
-        distance = np.linalg.norm(updates - share @ updates, axis=1)
-        return {"update_norm": np.linalg.norm(updates, axis=1), "update_distance": distance}
+        return np.asarray(np.linalg.norm(rows, axis=1))
 
 
 def _distance_noise(noise_power: FloatArray, share: FloatArray) -> FloatArray:

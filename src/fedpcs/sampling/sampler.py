@@ -69,6 +69,12 @@ def draw(sampler: Sampler, view: View, rng: np.random.Generator) -> Draw:
     """
     check_declared(sampler)
     view = _with_memory(sampler, view)
+    for name in sampler.reads:
+        if getattr(view, name) is None:
+            raise InvalidInput(
+                f"sampler {sampler.name!r} needs {name}, which the view lacks; it is never taken for zero. Pass "
+                f"{name}=… to make_view, or set the sampler so that it does without."
+            )
     found = check_draw(sampler.draw(restricted(view, sampler.reads), rng), view)
     return replace(found, label=disclosure(sampler, view.charged).label)
 
@@ -81,6 +87,13 @@ def remember(sampler: Sampler, view: View, drawn: Draw, feedback: Feedback) -> M
     if strangers := np.setdiff1d(feedback.clients, drawn.clients).tolist():
         raise InvalidInput(f"feedback must be from clients that were drawn, got it from {strangers!r}.")
     view = _with_memory(sampler, view)
+    for name in sampler.hears:
+        # What is merely observed may be missing: nobody was asked for it.
+        if getattr(feedback, name) is None and feedback.clients.size and HEARD[name] != "observed":
+            raise InvalidInput(
+                f"sampler {sampler.name!r} learns from {name}, which the feedback lacks; it is never taken for zero. "
+                f"Pass {name}=… to make_feedback, or set the sampler so that it does without."
+            )
     return sampler.remember(restricted(view, sampler.reads), drawn, overheard(feedback, sampler.hears))
 
 

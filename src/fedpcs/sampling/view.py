@@ -42,9 +42,11 @@ class View:
         budget: (clients,) zCDP budget ρ_i declared for this round's release.
         noise_power: (clients,) d·σ_i², the expected squared norm of the noise in client i's release.
         label_counts: (clients, classes) how many records of each class a client holds.
-        update_norm: (clients,) norm of the update every client has ready.
+        update_norm: (clients,) norm of the update every client has ready; a run gives that of the update as it would be
+            sent, clipped, before its noise.
         gradient_distance: (clients,) ζ_i = ‖∇F_i − ∇f‖ at the current model.
         gradient_variance: (clients,) σ_i², variance of a client's minibatch gradient.
+        local_steps: (clients,) how many local steps each takes in a round, from its data size and the training plan.
         loss: Local losses at the current model: (clients,), or a function that asks the clients it is given.
         memory: What this sampler kept from earlier rounds.
         charged: Private fields, of this view or of the feedback, released under an accounted mechanism.
@@ -60,6 +62,7 @@ class View:
     update_norm: FloatArray | None = field(default=None, metadata=_PRIVATE)
     gradient_distance: FloatArray | None = field(default=None, metadata=_PRIVATE)
     gradient_variance: FloatArray | None = field(default=None, metadata=_PRIVATE)
+    local_steps: FloatArray | None = field(default=None, metadata=_PUBLIC)
     loss: FloatArray | Question | None = field(default=None, metadata=_PRIVATE)
     memory: Memory = field(default_factory=dict)
     charged: frozenset[str] = frozenset()
@@ -121,7 +124,7 @@ def make_view(
     if unknown := set(arrays) - known:
         raise InvalidInput(f"A view has no field {min(unknown)!r}; it has {', '.join(sorted(ACCESS))}.")
     checked: dict[str, Any] = {
-        name: _validate.vector(name, value, length=sizes.size, low=0.0)
+        name: _validate.vector(name, value, length=sizes.size, low=1.0 if name == "local_steps" else 0.0)
         for name, value in arrays.items()
         if value is not None
     }

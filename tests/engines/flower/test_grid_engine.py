@@ -41,7 +41,8 @@ def model():
 
 def tasks(mode):
     budget = None if mode == "none" else Rho.of(0.4)
-    return [Task("toy", 2, client, f"nonce {client}", budget, ("loss",)) for client in CLIENTS]
+    measures = ("loss", "gradient_variance")
+    return [Task("toy", 2, client, f"nonce {client}", budget, measures) for client in CLIENTS]
 
 
 def engine_of(side, may_be_asked=True, *, nodes=None, **settings):

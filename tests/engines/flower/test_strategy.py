@@ -38,7 +38,7 @@ NODES = [52, 31, 77, 12, 98, 40]  # as random as Flower's
 UPDATES = np.random.default_rng(3).normal(size=(NUM_CLIENTS, NUM_PARAMETERS)).astype(np.float32)
 START = np.array([0.5, 0.25, -1.0, 2.0, 0.1], np.float32)
 LABELS = np.random.default_rng(4).integers(1, 20, (NUM_CLIENTS, 3))
-LEARNING_RATE = 0.1
+LEARNING_RATE, BATCH = 0.1, 8
 
 
 def arrays_of(flat):
@@ -94,7 +94,8 @@ def all_told(client):
         "label-counts": LABELS[client].tolist(),
         "loss-energy": 2.0 + client,
         "gradient-variance": 0.3 * client,
-        "duration": 1.0,
+        "local-steps": int(-(-SIZES[client] // BATCH)),
+        "duration": float(-(-SIZES[client] // BATCH)),
     }
 
 
@@ -139,7 +140,7 @@ SERVED = {
 
 def own_rounds(sampler, rule, mode, num_rounds, silent=()):
     """Our own server on the same clients: cohorts, weights and models, round by round."""
-    client = ClientPlan(mode=mode, clip_norm=1.0, batch_size=None, learning_rate=LEARNING_RATE)
+    client = ClientPlan(mode=mode, clip_norm=1.0, batch_size=BATCH, learning_rate=LEARNING_RATE)
     plan = ServerPlan(
         run="toy",
         seed=7,
@@ -176,7 +177,7 @@ def own_rounds(sampler, rule, mode, num_rounds, silent=()):
 
 
 def assert_same(sampler, rule, mode="client", silent=(), num_rounds=6):
-    plan = ClientPlan(mode=mode, clip_norm=1.0, batch_size=None, learning_rate=LEARNING_RATE)
+    plan = ClientPlan(mode=mode, clip_norm=1.0, batch_size=BATCH, learning_rate=LEARNING_RATE)
     noise = noise_power(plan, BUDGETS, SIZES, NUM_PARAMETERS)
 
     def break_down(content):
@@ -189,7 +190,7 @@ def assert_same(sampler, rule, mode="client", silent=(), num_rounds=6):
     )
     grid = LocalGrid(app, NODES)
     strategy = SampledStrategy(
-        sampler, cohort_size=3, rule=rule, seed=7, query=True, local_length=LEARNING_RATE, fraction_evaluate=0.0
+        sampler, cohort_size=3, rule=rule, seed=7, query=True, learning_rate=LEARNING_RATE, fraction_evaluate=0.0
     )
     models = play(strategy, grid, num_rounds)
     expected = own_rounds(sampler, rule, mode, num_rounds, silent)
@@ -326,7 +327,7 @@ STOCK = {
     "clustered": {},
     "optimal": {},
     "aocs": {"norms": "last-known"},
-    "delta": {"variance_ratio": 0.0},
+    "delta": {"score": "authors-code"},
     "power-of-choice": {"losses": "last-known"},
 }
 
@@ -348,7 +349,6 @@ def test_six_samplers_need_nothing_that_a_stock_app_does_not_tell(name):
         ("fedpcs", "budget"),
         ("fed-cbs", "label-counts"),
         ("oort", "loss-energy"),
-        ("delta", "gradient-variance"),
     ],
 )
 def test_the_others_need_one_more_metric_and_say_which(name, metric):
@@ -358,6 +358,34 @@ def test_the_others_need_one_more_metric_and_say_which(name, metric):
     strategy = SampledStrategy(name, cohort_size=3)
     assert np.isfinite(play(strategy, LocalGrid(app, NODES), 8)).all()
     assert not strategy.refused
+
+
+def test_delta_needs_two_more_and_the_learning_rate_and_says_which():
+    """An update over learning rate and steps is a gradient; without them it cannot be weighed against a variance."""
+    with pytest.raises(InvalidInput, match="learning_rate must be given for sampler 'delta', got None"):
+        SampledStrategy("delta", cohort_size=3)
+    told = {
+        name: lambda client, name=name: {name: all_told(client)[name]} for name in ("local-steps", "gradient-variance")
+    }
+    for name, lacking in (("local-steps", "gradient-variance"), ("gradient-variance", "local-steps")):
+        strategy = SampledStrategy("delta", cohort_size=3, learning_rate=LEARNING_RATE)
+        with pytest.raises(InvalidInput, match=f"sampler 'delta' goes by .* no reply tells '{lacking}'"):
+            play(strategy, LocalGrid(stock_app(told[name]), NODES), 1)
+    with pytest.raises(InvalidInput, match="no reply tells 'local-steps'"):
+        play(
+            SampledStrategy("delta", cohort_size=3, settings={"variance_ratio": 0.0}), LocalGrid(stock_app(), NODES), 1
+        )
+    strategy = SampledStrategy("delta", cohort_size=3, learning_rate=LEARNING_RATE)
+    assert np.isfinite(play(strategy, LocalGrid(stock_app(all_told), NODES), 8)).all()
+    assert not strategy.refused
+
+
+@pytest.mark.parametrize("value", [0, -3, 2.5, float("nan")])
+def test_a_number_of_steps_that_cannot_be_is_refused(value):
+    app = stock_app(lambda client: {**all_told(client), "local-steps": value if client == 2 else 4})
+    strategy = SampledStrategy("delta", cohort_size=NUM_CLIENTS, learning_rate=LEARNING_RATE)
+    play(strategy, LocalGrid(app, NODES), 1)
+    assert [("local-steps" in one.reason) for one in strategy.refused] == [True]
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from fedpcs.engines.flower.named_arrays import flat, record_of, update_of
 from fedpcs.engines.flower.told_metrics import MAY_BE_SILENT, MEASURES, METRICS, Told
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import outliers
-from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
+from fedpcs.learning.aggregate import distances, step, weighted_sum
 from fedpcs.sampling import RULES, Draw, Sampler, View
 from fedpcs.sampling.norms import filled
 from fedpcs.sampling.view import Memory
@@ -129,7 +129,7 @@ class SampledStrategy(FedAvg):
         seed: Of the draws.
         query: Whether to ask each client, before its first draw, what it would tell with its first reply.
         metric_names: Other names for the metrics of `told_metrics.METRICS`, by field.
-        local_length: Clients' learning rate times their local steps, for `delta` where it hears gradient variances.
+        learning_rate: Of the clients' local steps, for `delta` where it hears gradient variances.
         outlier_factor: Updates longer than this many times the round's median are left out, unless clients tell of
             noise or of budgets.
         patience_seconds: How long to wait for nodes, and for answers to the query. The first round waits for
@@ -155,7 +155,7 @@ class SampledStrategy(FedAvg):
         seed: int = 0,
         query: bool = False,
         metric_names: Mapping[str, str] | None = None,
-        local_length: float = 1.0,
+        learning_rate: float | None = None,
         outlier_factor: float = 10.0,
         patience_seconds: float = 600.0,
         **fedavg: Any,
@@ -170,7 +170,10 @@ class SampledStrategy(FedAvg):
         self._seed = _validate.integer("seed", seed, low=0)
         self._query = _validate.boolean("query", query)
         self._metric_names = told_metrics.metric_names(metric_names)
-        self._local_length = _validate.positive("local_length", local_length)
+        self._learning_rate = _rate(self._sampler, learning_rate)
+        self._goes_by = {*self._sampler.reads, *self._sampler.hears}
+        if "gradient_distance" in self._goes_by:  # of updates over the learning rate times the local steps
+            self._goes_by.add("local_steps")
         self._outlier_factor = _validate.number("outlier_factor", outlier_factor, low=1.0)
         self._patience_seconds = _validate.positive("patience_seconds", patience_seconds)
         self.history: list[Round] = []
@@ -326,7 +329,7 @@ class SampledStrategy(FedAvg):
 
     def _readable(self, server_round: int, phase: str, replies: Iterable[Message]) -> list[tuple[Message, Told]]:
         """Return the replies that tell what can be true, with what they tell."""
-        wanted = {"budget", "noise_power", *self._sampler.reads, *self._sampler.hears}
+        wanted = {"budget", "noise_power", *self._goes_by}
         found = []
         for reply in replies:
             try:
@@ -342,7 +345,7 @@ class SampledStrategy(FedAvg):
 
     def _check_told(self) -> None:
         """Raise if clients have been heard, more than one, and none has told what the sampler goes by."""
-        needed = {*self._sampler.reads, *self._sampler.hears} & set(METRICS) - MAY_BE_SILENT
+        needed = self._goes_by & set(METRICS) - MAY_BE_SILENT
         if (field := told_metrics.untold(self._told, needed)) is not None:
             raise InvalidInput(
                 f"sampler {self._sampler.name!r} goes by {field}, and no reply tells {self._metric_names[field]!r}. "
@@ -364,22 +367,25 @@ class SampledStrategy(FedAvg):
 
     def _learn(self, opened: _Open, answers: Sequence[_Answer]) -> None:
         """Let the sampler hear what came back, unless all are silent on what it learns from."""
+        if not answers:
+            return
         clients, hears = np.array([answer.client for answer in answers], dtype=np.int64), self._sampler.hears
-        share = opened.view.data_weight[clients]
+        weight, updates = opened.view.data_weight[clients], [answer.update for answer in answers]
         arrays: dict[str, Any] = {
             "update_norm": [answer.norm for answer in answers],
             "noise_power": [answer.told["noise_power"] for answer in answers],
         }
-        if "update_distance" in hears and answers:
-            middle = weighted_sum([answer.update for answer in answers], share / share.sum())
-            arrays["update_distance"] = [l2_norm(answer.update - middle) for answer in answers]
-        for name in set(MEASURES) & set(hears):
+        for name in {"local_steps", *MEASURES} & self._goes_by:
             said = np.array([answer.told.get(name, np.nan) for answer in answers])
             if not np.isnan(said).all():  # the others' median for one that does not tell
                 arrays[name] = np.where(np.isnan(said), np.nanmedian(said), said)
             elif name not in MAY_BE_SILENT:
                 return
-        feedback = sampling.make_feedback(clients, data_weight=share, local_length=self._local_length, **arrays)
+        if "update_distance" in hears:
+            arrays["update_distance"] = distances(updates, weight, np.ones(clients.size))
+        if "gradient_distance" in hears:
+            arrays["gradient_distance"] = distances(updates, weight, self._learning_rate * arrays["local_steps"])
+        feedback = sampling.make_feedback(clients, data_weight=weight, learning_rate=self._learning_rate, **arrays)
         self._memory = sampling.remember(self._sampler, opened.view, opened.draw, feedback)
 
     def _count(self, opened: _Open, answers: Sequence[_Answer], weights: FloatArray) -> None:
@@ -413,6 +419,18 @@ def _servable(sampler: str | Sampler, settings: Mapping[str, Any] | None) -> Sam
                 "engine.kind = 'flower'."
             )
     return made
+
+
+def _rate(sampler: Sampler, learning_rate: float | None) -> float:
+    """Return the clients' learning rate; 1 where it cancels."""
+    if learning_rate is not None:
+        return _validate.positive("learning_rate", learning_rate)
+    if {"gradient_distance", "gradient_variance"} <= set(sampler.hears):
+        raise InvalidInput(
+            f"learning_rate must be given for sampler {sampler.name!r}, got None. It weighs how far clients' gradients "
+            "are apart, which are updates over learning_rate·(local steps), against their variance."
+        )
+    return 1.0
 
 
 def _grown(memory: Memory, fresh: Memory, num_clients: int) -> Memory:

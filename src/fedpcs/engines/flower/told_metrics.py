@@ -7,7 +7,8 @@ noise-power        d·σ_i² of the noise in its model; 0 if not told           
 label-counts       a list, its records of each class                          `fed-cbs`
 train_loss         its mean training loss                                     `power-of-choice`
 loss-energy        mean of its records' squared losses                        `oort`
-gradient-variance  of its minibatch gradients                                 `delta`, unless variance_ratio is 0
+local-steps        how many steps it took                                     `delta`, unless score is authors-code
+gradient-variance  of its minibatch gradients                                 the same, unless variance_ratio is 0
 duration           seconds it took; all are alike if nobody tells             `oort`
 """
 
@@ -30,7 +31,7 @@ MEASURES = ("loss", "loss_energy", "gradient_variance", "duration")
 MAY_BE_SILENT = frozenset({"noise_power", "duration"})
 # Fields of a view or of feedback → the metric that tells them.
 METRICS: Mapping[str, str] = {
-    **{field: field.replace("_", "-") for field in ("budget", "noise_power", "label_counts", *MEASURES)},
+    **{field: field.replace("_", "-") for field in ("budget", "noise_power", "label_counts", "local_steps", *MEASURES)},
     "loss": "train_loss",
 }
 _MOST_RECORDS = 2**53  # whole numbers beyond are not told apart as floats
@@ -61,10 +62,7 @@ def read(reply: Message, size_name: str, names: Mapping[str, str], wanted: Colle
     if len(records) != 1:
         raise InvalidInput(f"reply must hold one MetricRecord, got {len(records)}.")
     (record,) = records.values()
-    size = _validate.number(size_name, record.get(size_name), low=1.0, high=_MOST_RECORDS)
-    if not size.is_integer():
-        raise InvalidInput(f"{size_name} must be a whole number, got {size!r}.")
-    told: dict[str, Any] = {"num_samples": size}
+    told: dict[str, Any] = {"num_samples": _whole(size_name, record.get(size_name))}
     for field, name in names.items():
         if field in wanted and name in record:
             told[field] = _checked(field, name, record[name])
@@ -97,8 +95,17 @@ def untold(told: Sequence[Told], needed: Collection[str]) -> str | None:
     return min(missing, default=None)
 
 
+def _whole(name: str, value: Any) -> float:
+    count = _validate.number(name, value, low=1.0, high=_MOST_RECORDS)
+    if not count.is_integer():
+        raise InvalidInput(f"{name} must be a whole number, got {count!r}.")
+    return count
+
+
 def _checked(field: str, name: str, value: Any) -> Any:
     """Return what a metric tells of a field, if it can be true."""
+    if field == "local_steps":
+        return _whole(name, value)
     if field != "label_counts":
         return _validate.number(name, value, low=-MOST if field == "loss" else 0.0, high=MOST)
     counts = _validate.vector(name, value, low=0.0, high=_MOST_RECORDS)
