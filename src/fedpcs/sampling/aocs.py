@@ -42,7 +42,8 @@ class AOCSSampler:
         probabilities: "exact", or "aggregation-only": by sums alone, `iterations` of them.
         iterations: How often "aggregation-only" hands out what saturated clients leave over.
         design: "poisson", as in the paper, or a design of fixed size.
-        subtract_noise: Whether to take the known noise power off the squared norms.
+        subtract_noise: Whether to take the known noise power off the squared norms, where they hold it: last-known
+            ones do; in a run, current ones are taken before any noise.
         floor: Share of the draw that is uniform; 0 for exact norms, 0.05 where they may be wrong, if absent.
     """
 

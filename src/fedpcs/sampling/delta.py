@@ -83,8 +83,8 @@ class DeltaSampler:
         if self.information == "ideal":
             return ()
         if self.score == "authors-code":
-            noise = ("distance_noise_power", "noise_power") if self.subtract_noise else ()
-            return ("update_distance", "update_norm", *noise)
+            measured = ("update_distance", "update_norm")
+            return (*measured, "distance_noise_power", "noise_power") if self.subtract_noise else measured
         noise = ("gradient_noise_power",) if self.subtract_noise else ()
         return ("gradient_distance", *noise, *self._variance_fields)
 
