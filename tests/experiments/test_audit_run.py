@@ -230,7 +230,7 @@ def test_the_table_says_bound_confidence_claim_and_noise():
         "assuming nothing",
         "assuming a Gaussian trade-off",
         "ε = 6.58 at δ = 10⁻⁵",
-        "fast: simulation noise: no guarantee",
+        "fast: seeded: a simulation",
         "any two data sets of the same size",
     ):
         assert words in text
@@ -246,8 +246,8 @@ def test_the_table_explains_a_contradiction():
 def test_only_sources_without_a_seed_may_be_called_a_guarantee():
     fast = audited("client", 1.0, 200)
     secure = replace(fast, plan=replace(fast.plan, noise="secure"), is_guarantee=True)
-    assert "may be called a guarantee" in printed(secure)
-    assert "may be called a guarantee" not in printed(fast)
+    assert "the guarantee holds" in printed(secure)
+    assert "the guarantee holds" not in printed(fast)
 
 
 def test_bounds_are_printed_rounded_down_and_claims_up():
@@ -280,7 +280,7 @@ def test_the_figure_says_what_was_found_and_draws_both_curves(mode, rho, said):
     figure = audit_figure.roc_figure(found)
     assert said in figure.get_suptitle()
     assert "claims 6.58" in words_of(figure)
-    assert "no guarantee" in words_of(figure)
+    assert "seeded: a simulation" in words_of(figure)
     for axes in figure.axes:
         drawn = {str(line.get_label()).split(",")[0]: line.get_xydata() for line in axes.get_lines()}
         np.testing.assert_array_equal(drawn["the attack"].T, found.result.roc)

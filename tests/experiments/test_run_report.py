@@ -412,13 +412,17 @@ def test_a_sampler_alone_is_compared_with_nothing(tmp_path):
     ("changes", "words"),
     [
         (["privacy.mode=none"], "No privacy"),
-        (["privacy.mode=record"], "no guarantee; with noise = secure the same run is a guarantee"),
-        (["privacy.mode=client"], "no guarantee; with noise = secure the same run is a guarantee"),
-        (["privacy.mode=record", "privacy.noise=secure"], "when one of its records is replaced."),
+        (["privacy.mode=record"], "when one of its records is replaced."),
+        (["privacy.mode=record"], "records is public. This run is a simulation: the mechanism is proved"),
+        (["privacy.mode=client"], "This run is a simulation: the mechanism is proved, but its noise is seeded"),
         (["privacy.mode=record", "privacy.noise=secure"], "The number of its records is public. The guarantee holds"),
         (["privacy.mode=client", "privacy.noise=exact"], "for any two data sets of the same size that it could hold."),
         (["privacy.mode=client", "privacy.noise=exact"], "The number of its records is public. The guarantee holds"),
-        (["privacy.mode=paper", "privacy.noise=secure"], "not a proven guarantee for more than one local step"),
+        (
+            ["privacy.mode=paper", "privacy.noise=secure"],
+            "No guarantee: the paper's calibration is not proven for more than one local step",
+        ),
+        (["privacy.mode=paper"], "Its noise is seeded (noise = fast) besides: a simulation."),
     ],
 )
 def test_no_more_is_promised_than_holds(changes, words):

@@ -9,6 +9,7 @@ from rich.console import Console
 from scipy import stats
 
 from fedpcs.experiments import run_table
+from fedpcs.experiments.run_config import as_toml, load_run_config
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.run_table import new_folder, print_run
 
@@ -30,9 +31,15 @@ def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3
     }
 
 
+def store_in(folder):
+    """Return a run's folder with nothing but its configuration."""
+    (folder / "config.toml").write_text(as_toml(load_run_config("default")), encoding="utf-8")
+    return RunStore(folder)
+
+
 @pytest.fixture
 def store(tmp_path):
-    made = RunStore(tmp_path)
+    made = store_in(tmp_path)
     made.finish(
         {
             "name": "x",
@@ -80,7 +87,7 @@ def test_json_is_the_result_where_it_is_and_what_is_sure(store, capsys):
 
 def test_the_three_differences_come_first_and_the_sure_one_first_among_them(tmp_path, capsys):
     """Pay is a third less with every seed, as SciPy's paired interval of logarithms has it; accuracy swings."""
-    store, seeds = RunStore(tmp_path), range(5)
+    store, seeds = store_in(tmp_path), range(5)
     paid = {"fedpcs": [670, 671, 669, 672, 668], "random": [1001, 999, 1002, 998, 1000]}
     accuracy = {"fedpcs": [0.8, 0.7, 0.9, 0.8, 0.7], "random": [0.7, 0.8, 0.8, 0.9, 0.7]}
     arms = [arm(name, seed, accuracy[name][seed], paid=paid[name][seed]) for name in paid for seed in seeds]

@@ -124,7 +124,7 @@ def audit(
     mode: Annotated[str, typer.Option(help="client, record, record-training, paper or paper-one-step.")] = "client",
     rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,
     canaries: Annotated[int, typer.Option(help="Runs with the canary; as many again go without.")] = 1000,
-    noise: Annotated[str, typer.Option(help="secure, exact or fast (seeded, for simulation).")] = "secure",
+    noise: Annotated[str, typer.Option(help="secure, exact or fast (seeded: a simulation).")] = "secure",
     delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
     seed: Annotated[int, typer.Option(help="Of canaries and backgrounds; of the noise too if it is fast.")] = 0,
     rounds: Annotated[int, typer.Option(help="Rounds each canary takes part in; ρ adds up.")] = 1,

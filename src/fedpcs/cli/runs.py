@@ -35,6 +35,9 @@ def run(
     Exit code 0 when done, 2 for bad input, 3 if a game has no certified equilibrium, 4 if every client has spent its
     limit, 5 if too few clients answer, 130 if interrupted; `fedpcs resume` goes on from there.
 
+    Privacy: The mechanism is proved; with noise fast (seeded) a run is a simulation of it; with secure or exact the
+    guarantee holds. Set privacy.noise; the last lines printed say which it was.
+
     Example: fedpcs run fashion-mnist --set rounds=5 --data-dir data
     """
     from fedpcs.experiments import own_code, run, run_config, run_progress, run_table

@@ -12,6 +12,7 @@ from fedpcs import _format
 from fedpcs.experiments.audit_run import Audit
 from fedpcs.privacy.audit import FALSE_POSITIVE_RATES, AuditResult
 from fedpcs.privacy.noise_law import FALSE_ALARM
+from fedpcs.privacy.standing import noise_words
 
 
 def audit_object(audit: Audit) -> dict[str, Any]:
@@ -93,8 +94,7 @@ def _claim_words(audit: Audit) -> str:
 
 
 def _noise_words(audit: Audit) -> str:
-    quality = "a source that may be called a guarantee" if audit.is_guarantee else "simulation noise: no guarantee"
-    return f"{audit.plan.noise}: {quality}"
+    return f"{audit.plan.noise}: {noise_words(audit.plan.noise)}"
 
 
 def _bound_words(result: AuditResult) -> str:

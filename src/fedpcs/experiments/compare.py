@@ -29,6 +29,7 @@ from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_plan import SweepPlan
 from fedpcs.experiments.sweep_progress import SweepDisplay
 from fedpcs.experiments.three_differences import Comparison
+from fedpcs.privacy.standing import standing_words
 
 _AGAIN = "Give the `fedpcs compare` that made it again: done cells are reused."
 _SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
@@ -194,6 +195,9 @@ def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:
     for place, accuracy in groups.items():
         table.add_row(*place, _format.mean_and_spread(accuracy), str(len(accuracy)))
     print_whole(table)
+    privacy = (cell.config.privacy for cell in written.cells)
+    for words in dict.fromkeys(standing_words(one.mode, one.noise) for one in privacy):
+        print(words)
     print(written.report)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fedpcs.experiments.run_config import PrivacyConfig
 from fedpcs.experiments.run_report_files import RunFiles
-from fedpcs.privacy.events import LEVELS, NOISE_WITH_GUARANTEE
+from fedpcs.privacy.standing import standing_words
 
 _PROTECTED = {
-    "client": "Each client is protected: its releases look alike for any two data sets of the same size that it could "
-    "hold. The number of its records is public.",
-    "record": "Each record is protected: a client's releases look alike when one of its records is replaced. "
+    "client": "The mechanism protects each client: its releases look alike for any two data sets of the same size that "
+    "it could hold. The number of its records is public.",
+    "record": "The mechanism protects each record: a client's releases look alike when one of its records is replaced. "
     "The number of its records is public.",
     "paper": "The paper speaks of records: a client's releases should look alike when one of them is replaced.",
 }
@@ -22,21 +22,7 @@ def promise(privacy: PrivacyConfig) -> str:
         >>> promise(PrivacyConfig(mode="none"))
         'No privacy: updates leave clients as they are.'
     """
-    if privacy.mode == "none":
-        return "No privacy: updates leave clients as they are."
-    is_proven = next(level.is_proven for level in LEVELS if level.name == privacy.mode)
-    if not is_proven:
-        standing = "This is the paper's calibration; not a proven guarantee for more than one local step"
-        if privacy.noise not in NOISE_WITH_GUARANTEE:
-            standing += f", and a simulation: the noise is seeded (noise = {privacy.noise})"
-    elif privacy.noise in NOISE_WITH_GUARANTEE:
-        standing = f"The guarantee holds (noise = {privacy.noise}), at the ρ and ε of the table"
-    else:
-        standing = (
-            f"This run is a simulation: seeded noise (noise = {privacy.noise}), no guarantee; "
-            "with noise = secure the same run is a guarantee"
-        )
-    return f"{_PROTECTED[privacy.mode]} {standing}."
+    return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing_words(privacy.mode, privacy.noise))))
 
 
 def caveats(run: RunFiles) -> list[str]:

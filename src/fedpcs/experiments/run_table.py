@@ -17,6 +17,7 @@ from fedpcs.experiments.headline import headline
 from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.three_differences import HEADINGS, Comparison, compare_each
+from fedpcs.privacy.standing import standing_words
 
 _RUNS = Path("fedpcs-runs")
 
@@ -44,6 +45,8 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         print_differences(said, [("", one) for one in compared])
     console = print_whole(_table(result["arms"]))
     console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
+    privacy = store.config().privacy
+    console.print(standing_words(privacy.mode, privacy.noise), soft_wrap=True, highlight=False)
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
 
 

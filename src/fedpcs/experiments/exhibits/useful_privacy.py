@@ -1,4 +1,4 @@
-"""Useful privacy: a proven guarantee for every record, the median client at ε ≤ 8, all samplers and all rules.
+"""Useful privacy: a proved mechanism for every record, the median client at ε ≤ 8, all samplers and all rules.
 
 That is the regime practitioners live in. The figures show the whole trade-off and not one point of it: accuracy against
 the median client's ε, and against rewards paid.

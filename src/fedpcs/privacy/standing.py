@@ -1,0 +1,63 @@
+"""What a run may claim: the one list of words for it, in the terminal, on pages, in `--help`, README and docs.
+
+The mechanism is what is proved: how much noise hides what, in docs/guarantees.md. A run whose noise is seeded computes
+what the mechanism would, and whoever has the seed can take the noise away: a simulation. Only a run whose noise nobody
+can repeat gives clients the guarantee.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fedpcs.privacy.events import LEVELS, NOISE_WITH_GUARANTEE
+
+Standing = Literal["no privacy", "not proven", "simulation", "guarantee"]
+
+RULE = (
+    "The mechanism is proved; with noise fast (seeded) a run is a simulation of it; with secure or exact the guarantee "
+    "holds."
+)
+_WORDS: dict[Standing, str] = {
+    "no privacy": "No privacy: updates leave clients as they are.",
+    "not proven": "No guarantee: the paper's calibration is not proven for more than one local step.",
+    "simulation": "This run is a simulation: the mechanism is proved, but its noise is seeded (noise = fast); "
+    "with noise = secure or exact the guarantee holds.",
+    "guarantee": "The guarantee holds: the mechanism is proved, and nobody can repeat its noise (noise = {noise}).",
+}
+
+
+def standing_of(mode: str, noise: str) -> Standing:
+    """Return what a run of this privacy mode, with this source of noise, may claim.
+
+    Example:
+        >>> standing_of("record", "fast"), standing_of("record", "secure"), standing_of("paper", "secure")
+        ('simulation', 'guarantee', 'not proven')
+    """
+    if mode == "none":
+        return "no privacy"
+    if not next(level.is_proven for level in LEVELS if level.name == mode):
+        return "not proven"
+    return "guarantee" if noise in NOISE_WITH_GUARANTEE else "simulation"
+
+
+def standing_words(mode: str, noise: str) -> str:
+    """Return the same as a sentence.
+
+    Example:
+        >>> standing_words("record", "exact")
+        'The guarantee holds: the mechanism is proved, and nobody can repeat its noise (noise = exact).'
+    """
+    words = _WORDS[standing_of(mode, noise)].format(noise=noise)
+    if mode == "paper" and noise not in NOISE_WITH_GUARANTEE:
+        words += f" Its noise is seeded (noise = {noise}) besides: a simulation."
+    return words
+
+
+def noise_words(noise: str) -> str:
+    """Return what a source of noise makes of a run whose mechanism is proved.
+
+    Example:
+        >>> noise_words("fast"), noise_words("secure")
+        ('seeded: a simulation', 'nobody can repeat it: the guarantee holds')
+    """
+    return "nobody can repeat it: the guarantee holds" if noise in NOISE_WITH_GUARANTEE else "seeded: a simulation"
