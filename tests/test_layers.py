@@ -11,6 +11,7 @@ SOURCE = Path(fedpcs.__file__).parent
 LAYERS = {
     "errors": 0,
     "_validate": 0,
+    "_extras": 0,
     "_random": 0,
     "_caps": 0,
     "_inclusion": 0,

@@ -13,6 +13,7 @@ from command_line import fedpcs
 from torch.nn import functional
 
 from fedpcs import _format
+from fedpcs._extras import pip_install
 from fedpcs.experiments import doctor
 from fedpcs.experiments.arm_plan import dealt_out, load_for, sampler_of
 from fedpcs.experiments.doctor import Check, check_installation
@@ -82,7 +83,7 @@ def test_extras_that_are_missing_come_with_their_command(monkeypatch):
 
     monkeypatch.setattr(doctor, "version", none_of_it)
     found = by_subject(check_installation())["extras"]
-    assert (found.standing, found.remedy) == ("note", "If wanted: pip install 'fedpcs[flower,parquet,tensorboard]'")
+    assert (found.standing, found.remedy) == ("note", "If wanted: " + pip_install("flower", "parquet", "tensorboard"))
 
 
 def test_gradients_are_measured_one_record_at_a_time():

@@ -544,7 +544,7 @@ def test_a_sweep_that_could_not_write_its_parquet_is_not_begun(tmp_path, monkeyp
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     answer = CliRunner().invoke(app, ["compare", "--parquet", "--out", str(tmp_path / "sweep")])
     assert isinstance(answer.exception, InvalidInput)
-    assert "fedpcs[parquet]" in str(answer.exception)
+    assert "`pip install 'pyarrow>=17'`" in str(answer.exception)
     assert not (tmp_path / "sweep").exists()
 
 

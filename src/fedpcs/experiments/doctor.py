@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from fedpcs import _format
+from fedpcs._extras import pip_install
 from fedpcs._threads import num_cores
 
 Standing = Literal["fine", "note", "wrong"]
@@ -163,5 +164,5 @@ def _extras() -> Check:
             missing.append(extra)
     words = ", ".join(installed) or "none"
     if missing:
-        return Check("extras", "note", words, f"If wanted: pip install 'fedpcs[{','.join(missing)}]'")
+        return Check("extras", "note", words, f"If wanted: {pip_install(*missing)}")
     return Check("extras", "fine", words)

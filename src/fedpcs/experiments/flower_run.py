@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from fedpcs._extras import pip_install
 from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import InvalidInput
@@ -71,7 +72,7 @@ def check_installed() -> None:
         importlib.import_module("fedpcs.engines.flower.simulation")
     except ImportError as error:
         raise InvalidInput(
-            f"engine.kind is 'flower', and Flower cannot be imported ({error}). pip install 'fedpcs[flower]'"
+            f"engine.kind is 'flower', and Flower cannot be imported ({error}). Run `{pip_install('flower')}`."
         ) from None
 
 

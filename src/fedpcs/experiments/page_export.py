@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs._extras import pip_install
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.page import Page
@@ -73,7 +74,7 @@ def check_parquet() -> None:
     """
     if not can_write_parquet():
         raise InvalidInput(
-            "writing Parquet needs the package pyarrow, which is not installed. Run `pip install 'fedpcs[parquet]'`, "
+            f"writing Parquet needs the package pyarrow, which is not installed. Run `{pip_install('parquet')}`, "
             "or read the CSV: it has the same records."
         )
 

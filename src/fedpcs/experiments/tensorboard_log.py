@@ -1,6 +1,6 @@
 """A run's rounds as TensorBoard shows them: accuracy, loss, ε, budgets and norms, one folder for each arm.
 
-TensorBoard is an extra (`pip install 'fedpcs[tensorboard]'`), and its files are a copy for looking at: `rounds.jsonl`
+TensorBoard is the extra `tensorboard`, and its files are a copy for looking at: `rounds.jsonl`
 has all there is, and nothing is ever read from here.
 """
 
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fedpcs._extras import pip_install
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.files import disk_errors
 
@@ -45,7 +46,7 @@ def check_installed() -> None:
     if importlib.util.find_spec("tensorboard") is None:
         raise InvalidInput(
             "tensorboard = true needs the package tensorboard, which is not installed. Run "
-            "`pip install 'fedpcs[tensorboard]'`, or set tensorboard = false: rounds.jsonl has the same numbers."
+            f"`{pip_install('tensorboard')}`, or set tensorboard = false: rounds.jsonl has the same numbers."
         )
 
 
