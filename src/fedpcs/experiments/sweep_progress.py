@@ -34,13 +34,13 @@ def _counted(number: int, name: str) -> str:
 
 
 class SweepDisplay(ProgressBar):
-    """A bar over the seconds of work that a sweep was estimated at; without a terminal, a line for each tenth of it."""
+    """A bar over the seconds of work that a sweep was estimated at; without a terminal, a line each minute."""
 
     def __init__(self, cells: Sequence[Cell], seconds: Mapping[str, float]) -> None:
         self._seconds = {cell.key: seconds.get(cell.key, 1.0) for cell in cells}
         self._total = sum(self._seconds.values())
-        self._began, self._before, self._told = time.monotonic(), -1.0, 0
-        super().__init__(self._total, TextColumn("{task.fields[news]}"))
+        self._began, self._before, self._now = time.monotonic(), -1.0, "getting ready"
+        super().__init__(self._total, TextColumn("{task.fields[news]}"), line=lambda: self._now)
 
     def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
         """Show how far the sweep has come."""
@@ -49,11 +49,11 @@ class SweepDisplay(ProgressBar):
         if self._before < 0.0:
             self._before = worked
         news = f"{len(done)}/{len(self._seconds)} cells, {self._left(worked)}"
-        now = running[0][0].words if running else "done"
-        self._progress.update(self._bar, completed=worked, description=now, news=news)
-        tenth = int(10.0 * worked / self._total) if len(done) == len(self._seconds) else int(9.9 * worked / self._total)
-        if not self._console.is_terminal and tenth > self._told:
-            self._told = tenth
+        at = running[0][0].words if running else "done"
+        self._progress.update(self._bar, completed=worked, description=at, news=news)
+        rounds = f", round {running[0][1]} of {running[0][0].config.rounds}" if running else ""
+        self._now = f"{news}; {at}{rounds}"
+        if not self._console.is_terminal and len(done) == len(self._seconds):
             self.say(news)
 
     def _left(self, worked: float) -> str:
