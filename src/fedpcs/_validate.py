@@ -6,8 +6,10 @@ budget is a mistake, not a one.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -63,10 +65,17 @@ def boolean(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `options`."""
-    if not (isinstance(value, str) and value in options):
-        raise InvalidInput(_sentence(name, value, "one of " + ", ".join(map(repr, options)), ""))
+def choice(name: str, value: Any, options: Iterable[str], *, or_else: str = "") -> str:
+    """Return `value` if it is one of `options`; `or_else` names what the caller would take too, for the message.
+
+    Example:
+        >>> choice("mode", "client", ("client", "record"))
+        'client'
+    """
+    known = tuple(options)
+    if not (isinstance(value, str) and value in known):
+        allowed = "one of " + ", ".join(map(repr, known)) + (f", or {or_else}" if or_else else "")
+        raise InvalidInput(_sentence(name, value, allowed, did_you_mean(value, known)))
     return value
 
 
@@ -81,6 +90,23 @@ def device(name: str, value: Any) -> str:
         allowed = "'cpu', 'cuda' (every card), 'cuda:N' (one card, such as 'cuda:0') or 'mps'"
         raise InvalidInput(_sentence(name, value, allowed, ""))
     return value
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return a question with the known word that is nearest to an unknown one; empty if none is near.
+
+    Example:
+        >>> did_you_mean("fedpsc", ("random", "fedpcs")), did_you_mean("zebra", ("random", "fedpcs"))
+        ("Did you mean 'fedpcs'?", '')
+    """
+    near = nearest(word, known)
+    return "" if near is None else f"Did you mean {near!r}?"
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """Return the known word that is nearest to an unknown one; None if none is near."""
+    found = difflib.get_close_matches(word[:80].lower(), known, n=1) if isinstance(word, str) else []
+    return found[0] if found else None
 
 
 def vector(

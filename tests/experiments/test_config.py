@@ -77,8 +77,8 @@ def test_bins_make_the_density(tmp_path):
 
 
 MISTAKES = {
-    "rewrd = 3": "unknown key 'rewrd'. Known keys: accuracy_priority",
-    "[population]\nsed = 3": "unknown key 'population.sed'. Known keys: bins",
+    "rewrd = 3": "unknown key 'rewrd'. Did you mean 'reward'? Keys there: accuracy_priority",
+    "[population]\nsed = 3": "unknown key 'population.sed'. Did you mean 'population.seed'? Keys there: bins",
     "last_round = 2.5": "last_round must be a whole number, got 2.5",
     "last_round = '3'": "last_round must be a whole number, got '3'",
     "last_round = 0": "last_round must be a whole number in [1, 100000], got 0",
@@ -95,7 +95,7 @@ MISTAKES = {
     "accuracy_scale = -1": "accuracy_scale must be a number above 0",
     "response = 'best'": "response must be 'exact', 'costate', 'paper' or 'paper-backward', got 'best'",
     "selection = 1": "selection must be 'budget-aware' or 'budget-blind', got 1",
-    "reward = 'auto'": "reward must be 'commitment' or 'per-round'",
+    "reward = 'auto'": "'commitment' or 'per-round', got 'auto'",
     "x": "cannot be read as TOML",
     "accuracy_scale = 1" + "0" * 400: "accuracy_scale must be a number of at most 1e+12",
     "accuracy_scale = 1e308": "accuracy_scale must be a number of at most 1e+12",

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from fedpcs.cli.interrupts import hush, is_interrupt
 from fedpcs.cli.options import app as app
-from fedpcs.errors import FedpcsError
+from fedpcs.errors import FedpcsError, Interrupted
 
 # isort: off
 # In the order in which help lists the verbs.
@@ -46,6 +47,8 @@ def main() -> None:
     try:
         app()
     except FedpcsError as error:
+        if isinstance(error, Interrupted):
+            hush()
         print(f"fedpcs: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except MemoryError as error:
@@ -55,15 +58,8 @@ def main() -> None:
         print(f"fedpcs: the system refused: {error}. Is the place there, and may it be written to?", file=sys.stderr)
         sys.exit(1)
     except BaseException as error:
-        if isinstance(error, SystemExit) or not _is_interrupted(error):
+        if not is_interrupt(error):
             raise
-        sys.unraisablehook = lambda _: None  # what was being written complains once more as it is thrown away
+        hush()
         print("fedpcs: interrupted", file=sys.stderr)
         sys.exit(130)
-
-
-def _is_interrupted(error: BaseException | None) -> bool:
-    """Say whether an interrupt is behind an error: a file that was being written may fail to close, and hide it."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None

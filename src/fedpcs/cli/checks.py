@@ -12,7 +12,11 @@ from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fedpcs.experiments.audit_run import Audit
     from fedpcs.experiments.doctor import Check
+    from fedpcs.experiments.run_config import RunConfig
 
 
 @verb()
@@ -34,16 +38,19 @@ def doctor(
 
     Before a run: fedpcs doctor fashion-mnist-useful --data-dir data
     """
+    from fedpcs.experiments import run_config
+
+    if source is None and overrides:
+        raise InvalidInput("--set changes a run; name one. Example: fedpcs doctor default --set rounds=5")
+    config = None if source is None else run_config.load_run_config(source, overrides)
     from dataclasses import asdict
 
     from rich.console import Console
 
     from fedpcs.experiments import doctor, doctor_report
 
-    if source is None and overrides:
-        raise InvalidInput("--set changes a run; name one. Example: fedpcs doctor default --set rounds=5")
     with Console(stderr=True).status("Looking …"):
-        checks = doctor.check_installation(data_dir) if source is None else _of_run(source, overrides, data_dir)
+        checks = doctor.check_installation(data_dir) if config is None else _of_run(config, data_dir)
     if as_json:
         print(json.dumps([asdict(one) for one in checks]))
     else:
@@ -52,10 +59,9 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _of_run(source: str, overrides: list[str] | None, data_dir: Path | None) -> list[Check]:
-    from fedpcs.experiments import doctor_run, own_code, run_config
+def _of_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
+    from fedpcs.experiments import doctor_run, own_code
 
-    config = run_config.load_run_config(source, overrides)
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     return doctor_run.check_run(config, data_dir)
 
@@ -74,12 +80,16 @@ def privacy(
 
     And back: fedpcs privacy --epsilon 8 --delta 1e-5
     """
+    if (rho is None) == (epsilon is None):
+        what = "what is to be converted is missing" if rho is None else "RHO and --epsilon convert into each other"
+        raise InvalidInput(
+            f"{what}. Give one of them: a budget, as in `fedpcs privacy 0.5`, or an ε, as in `fedpcs privacy --epsilon "
+            "8`. RHO is a zCDP budget ρ."
+        )
     from rich.console import Console
 
     from fedpcs.experiments import privacy_report
 
-    if (rho is None) == (epsilon is None):
-        raise InvalidInput("give either RHO or --epsilon, not both. Example: fedpcs privacy 0.5 --delta 1e-5")
     found = privacy_report.to_both_sides(rho, epsilon, delta)
     if as_json:
         print(json.dumps(found))
@@ -128,9 +138,9 @@ def audit(
     delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
     seed: Annotated[int, typer.Option(help="Of canaries and backgrounds; of the noise too if it is fast.")] = 0,
     rounds: Annotated[int, typer.Option(help="Rounds each canary takes part in; ρ adds up.")] = 1,
-    figure: Annotated[Path, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here.")] = Path(
-        "fedpcs-audit.png"
-    ),
+    figure: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here; no picture if absent.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Try to break a privacy mode's claim with canaries, and print lower bounds on its ε.
@@ -141,9 +151,9 @@ def audit(
     """
     from rich.console import Console
 
-    from fedpcs.experiments import audit_figure, audit_report, audit_run, figure_style
+    from fedpcs.experiments import audit_report, audit_run
 
-    if figure.is_dir() or not figure.parent.is_dir():
+    if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
         raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
     talk = Console(stderr=True)
     with talk.status("Running canaries …"):
@@ -154,6 +164,15 @@ def audit(
         print(json.dumps(audit_report.audit_object(found)))
     else:
         audit_report.print_audit(found, Console())
+    if figure is not None:
+        _draw_audit(found, figure, talk)
+    if found.result.is_contradicted:
+        raise typer.Exit(7)
+
+
+def _draw_audit(found: Audit, figure: Path, talk: Console) -> None:
+    from fedpcs.experiments import audit_figure, figure_style
+
     try:
         figure_style.save(audit_figure.roc_figure(found), figure)
         talk.print(f"wrote {figure}")
@@ -161,5 +180,3 @@ def audit(
         if not found.result.is_contradicted:
             raise
         talk.print(f"fedpcs: {error}")
-    if found.result.is_contradicted:
-        raise typer.Exit(7)

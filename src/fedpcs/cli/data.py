@@ -13,6 +13,7 @@ data = typer.Typer(
     name="data",
     help="Data sets: which there are, fetch one, check one.",
     no_args_is_help=True,
+    suggest_commands=False,
     rich_markup_mode=None,
 )
 app.add_typer(data)

@@ -25,12 +25,14 @@ def solve(
 
     Example: fedpcs solve game.toml --out equilibrium.npz --figures figures
     """
-    from rich.console import Console
-
-    from fedpcs.experiments import config, equilibrium_file, solve_report
-    from fedpcs.game import equilibrium, sampling_ratio
+    from fedpcs.experiments import config
 
     settings = config.load_game_config(game_file)
+    from rich.console import Console
+
+    from fedpcs.experiments import equilibrium_file, solve_report  # Numba: keys are checked before
+    from fedpcs.game import equilibrium, sampling_ratio
+
     game = config.build_game(settings, game_file.parent if game_file else None)
     if out is not None:
         equilibrium_file.check_writable(out)
@@ -81,17 +83,20 @@ def verify(
 ) -> None:
     """Recompute an equilibrium's certificate from the file alone.
 
-    Exit code 0 if it is an equilibrium to the game's tolerance, 3 if it is not, 2 for bad input.
+    Exit code 0 if it is an equilibrium to the game's tolerance, 3 if it is not, 2 for bad input, 6 if the file is
+    damaged.
 
     Example: fedpcs verify equilibrium.npz --game game.toml
     """
+    from fedpcs.experiments import config
+
+    settings = config.load_game_config(game_file)
     from dataclasses import replace
 
     from rich.console import Console
 
-    from fedpcs.experiments import config, equilibrium_file, solve_report
+    from fedpcs.experiments import equilibrium_file, solve_report
 
-    settings = config.load_game_config(game_file)
     game = config.build_game(settings, game_file.parent if game_file else None)
     stored = equilibrium_file.read_equilibrium(equilibrium_path)
     if settings.budget_cap is not None and stored.cohort_size is not None:

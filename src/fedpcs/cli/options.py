@@ -18,6 +18,7 @@ app = typer.Typer(
     name="fedpcs",
     help="Privacy-aware client sampling in federated learning.",
     no_args_is_help=True,
+    suggest_commands=False,  # Click does, and both together ask twice
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

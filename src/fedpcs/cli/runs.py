@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fedpcs.cli.interrupts import goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.experiments.presets import preset_names
 
@@ -40,13 +41,20 @@ def run(
 
     Example: fedpcs run fashion-mnist --set rounds=5 --data-dir data
     """
-    from fedpcs.experiments import own_code, run, run_config, run_progress, run_table
+    from fedpcs.experiments import own_code, run_config
 
     chosen = [] if engine is None else [f"engine.kind={engine}"]
     config = run_config.load_run_config(source, each_key_once([*(overrides or []), *chosen]))
+    from fedpcs.experiments import (  # torch takes seconds: names and keys are checked before
+        run,
+        run_progress,
+        run_table,
+    )
+
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     folder = run_table.new_folder(config.name) if out is None else out
-    with run_progress.Display(config) as display:
+    go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")
+    with go_on, run_progress.Display(config) as display:
         store = run.start_run(config, folder, data_dir, display)
     run_table.print_run(store, as_json=as_json)
     run.raise_if_exhausted(store)
@@ -68,7 +76,8 @@ def resume(
 
     config = run_store.open_run(folder).config()
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
-    with run_progress.Display(config) as display:
+    go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")
+    with go_on, run_progress.Display(config) as display:
         store = run.resume_run(folder, display, force=force)
     run_table.print_run(store, as_json=as_json)
     run.raise_if_exhausted(store)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from fedpcs.cli.interrupts import command_line, goes_on_by
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -51,25 +51,34 @@ def compare(
 
     Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
     """
-    from fedpcs.experiments import cell_store, compare, files, page_export, sweep_config, sweep_flags, sweep_plan
+    from fedpcs.experiments import sweep_config, sweep_flags
+
+    sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
+    wanted = sweep_config.make_cells(sweep, where=source)
+    from fedpcs.experiments import (  # torch: names are checked before
+        cell_store,
+        compare,
+        files,
+        page_export,
+        sweep_plan,
+    )
 
     if with_parquet:
         page_export.check_parquet()  # before hours of training, not after
-    sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     files.check_folder(folder, "--out")
     compare.check_free(folder, sweep.name)
     if cells is not None:
         files.check_folder(cells, "--cells")
-    wanted = sweep_config.make_cells(sweep, where=source)
     store = cell_store.CellStore(folder if cells is None else cells)
     plan = sweep_plan.plan_sweep(wanted, store, data_dir, jobs)
     if plan_only:
         print(json.dumps(plan.numbers) if as_json else plan.words)
         return
-    compare.remember_sweep(folder, sweep, cells, _command_line())
-    failures = compare.carry_out(plan, store, data_dir)
-    written = compare.write_sweep(folder, with_parquet=with_parquet)
+    with goes_on_by(command_line(), folder, folder / "sweep.json"):
+        compare.remember_sweep(folder, sweep, cells, command_line())
+        failures = compare.carry_out(plan, store, data_dir)
+        written = compare.write_sweep(folder, with_parquet=with_parquet)
     compare.print_sweep(written, as_json=as_json)
     compare.raise_if_damaged(written.damaged, wanted)
     compare.raise_if_failed(failures, wanted)
@@ -108,15 +117,17 @@ def reproduce(
         for key, one in EXHIBITS.items():
             print(f"{key:18} {one.words} ({one.quick})")
         return
-    if dataset is not None and not exhibit(name).reads_data:
+    found = exhibit(name)  # a misspelt name is refused before torch is imported
+    if dataset is not None and not found.reads_data:
         raise InvalidInput(f"--dataset {dataset}: {name} is about the game alone and reads no data. Leave it out.")
     from fedpcs.experiments import reproduce
 
     data = "fashion-mnist" if dataset is None else dataset
-    found = reproduce.reproduce(
-        name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done, say=_say
-    )
-    print(json.dumps({"report": str(found)}) if as_json else found)
+    with goes_on_by(command_line(), out, out / "cells"):
+        page = reproduce.reproduce(
+            name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done, say=_say
+        )
+    print(json.dumps({"report": str(page)}) if as_json else page)
 
 
 @verb()
@@ -172,7 +183,3 @@ def _profile(name: str) -> Profile:
 
 def _say(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
-
-
-def _command_line() -> str:
-    return shlex.join(["fedpcs", *sys.argv[1:]])

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.run_config import first_problem
+from fedpcs.experiments.dotted_keys import first_problem
 
 _SHAPE = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.game import population
-from fedpcs.game.population import Population
-from fedpcs.game.rules import Game, cohort_from_ratio, make_game
+from fedpcs.experiments.dotted_keys import first_problem
+
+if TYPE_CHECKING:  # the solver brings Numba, and a misspelt key should not wait for it
+    from fedpcs.game.population import Population
+    from fedpcs.game.rules import Game
 
 Number = float | int
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -49,13 +51,13 @@ class PopulationConfig(BaseModel):
         }
         given = [name for name, is_given in sources.items() if is_given]
         if len(given) > 1:
-            raise ValueError(f"takes one source, got {' and '.join(given)}; keep one")
+            raise ValueError(f"population takes one source, got {' and '.join(given)}; keep one")
         if (self.privacy_aversion is None) != (self.initial_budget is None):
-            raise ValueError("needs both privacy_aversion and initial_budget, got one of them")
+            raise ValueError("population needs both privacy_aversion and initial_budget, got one of them")
         if given != ["lists"] and (self.num_samples is not None or self.weight is not None):
-            raise ValueError("num_samples and weight go with the lists privacy_aversion and initial_budget")
+            raise ValueError("population: num_samples and weight go with the lists privacy_aversion and initial_budget")
         if self.bins is not None and len(self.bins) != 2:
-            raise ValueError(f"bins must be two whole numbers (aversion, budget), got {self.bins}")
+            raise ValueError(f"population.bins must be two whole numbers (aversion, budget), got {self.bins}")
         return self
 
 
@@ -81,7 +83,7 @@ class GameConfig(BaseModel):
     @model_validator(mode="after")
     def _one_cohort(self) -> GameConfig:
         if self.cohort_size is not None and self.sampling_ratio is not None:
-            raise ValueError("takes cohort_size or sampling_ratio, got both; keep one")
+            raise ValueError("the game takes cohort_size or sampling_ratio, got both; keep one")
         if len(self.budget_bounds) != 2:
             raise ValueError(f"budget_bounds must be two numbers [low, high], got {self.budget_bounds}")
         return self
@@ -106,13 +108,16 @@ def load_game_config(path: Path | None) -> GameConfig:
     try:
         return GameConfig.model_validate(values)
     except ValidationError as error:
-        raise InvalidInput(f"{path}: {_first_problem(error)}") from None
+        raise InvalidInput(f"{path}: {first_problem(error, GameConfig)}") from None
 
 
 def build_game(config: GameConfig, folder: Path | None = None) -> Game:
     """Return the game a configuration describes; `folder` is where a relative population file is looked for."""
+    from fedpcs.game.population import check_bounds
+    from fedpcs.game.rules import cohort_from_ratio, make_game
+
     bounds = (float(config.budget_bounds[0]), float(config.budget_bounds[1]))
-    crowd = _population(config, population.check_bounds(bounds), folder or Path())
+    crowd = _population(config, check_bounds(bounds), folder or Path())
     cohort = config.cohort_size
     if cohort is None:
         ratio = 0.2 if config.sampling_ratio is None else config.sampling_ratio
@@ -135,6 +140,8 @@ def cohort_path(cohort_size: FloatArray, game: Game) -> FloatArray:
 
 
 def _population(config: GameConfig, bounds: tuple[float, float], folder: Path) -> Population:
+    from fedpcs.game import population
+
     who = config.population
     if who.file is not None:
         return _listed(config, _read_csv(folder / who.file))
@@ -148,6 +155,8 @@ def _population(config: GameConfig, bounds: tuple[float, float], folder: Path) -
 
 
 def _listed(config: GameConfig, columns: dict[str, ArrayLike]) -> Population:
+    from fedpcs.game import population
+
     size = int(np.size(columns["privacy_aversion"]))
     if "weight" in columns:
         if config.num_clients is None:
@@ -187,6 +196,8 @@ def _read_csv(path: Path) -> dict[str, ArrayLike]:
 
 
 def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[float]:
+    from fedpcs.game.population import AVERSION_BOUNDS
+
     if len(row) != len(header):
         raise InvalidInput(f"{path}: line {line} must have {len(header)} values like the header, got {len(row)}.")
     numbers = []
@@ -195,39 +206,9 @@ def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[f
             number = float(cell)
         except ValueError:
             number = float("nan")
-        low, high = population.AVERSION_BOUNDS if name == "privacy_aversion" else (0.0, np.inf)
+        low, high = AVERSION_BOUNDS if name == "privacy_aversion" else (0.0, np.inf)
         if not (low <= number <= high and np.isfinite(number)):
             allowed = f"a number in [{low:g}, {high:g}]" if np.isfinite(high) else f"a number of at least {low:g}"
             raise InvalidInput(f"{path}: line {line}: {name} must be {allowed}, got {cell.strip()!r}.")
         numbers.append(number)
     return numbers
-
-
-def _first_problem(error: ValidationError) -> str:
-    """Put pydantic's first complaint into one line with the key, the value and the remedy."""
-    details = error.errors()
-    unknown = [detail for detail in details if detail["type"] == "extra_forbidden"]
-    first: Any = (unknown or details)[0]
-    key = ".".join(str(part) for part in first["loc"] if not _is_type_label(part))
-    if unknown:
-        model = PopulationConfig if key.startswith("population.") else GameConfig
-        return f"unknown key '{key}'. Known keys: {', '.join(sorted(model.model_fields))}."
-    if first["type"] == "value_error":
-        return f"{key or 'the game'} {first['ctx']['error']!s}."
-    wanted = sorted({_readable(detail["msg"]) for detail in details if detail["loc"][0] == first["loc"][0]})
-    return f"{key} must be {' or '.join(wanted)}, got {first['input']!r}."
-
-
-def _is_type_label(part: object) -> bool:
-    return isinstance(part, str) and (
-        part in {"int", "float", "str"} or part.startswith(("list[", "literal[", "union"))
-    )
-
-
-def _readable(message: str) -> str:
-    message = message.removeprefix("Input should be ")
-    return (
-        message.replace("a valid integer", "a whole number")
-        .replace("a valid number", "a number")
-        .replace("a valid list", "a list")
-    )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
-from fedpcs.errors import InvalidInput
+from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.equilibrium import Equilibrium
 
 _ARRAYS = ("budget", "retention", "reward", "mean_budget", "privacy_aversion", "initial_budget")
+_BEGINS = b"PK\x03\x04"  # an .npz file is a zip file
+_GIVE = "Give the .npz file that `fedpcs solve --out` writes; a game's TOML file goes with --game."
 
 
 @dataclass(frozen=True)
@@ -73,22 +76,37 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
     """Read what `write_equilibrium` wrote.
 
     Raises:
-        InvalidInput: The file is missing, is not an .npz file, or lacks an array.
+        InvalidInput: The file is missing, is no equilibrium file, or lacks an array.
+        CorruptFile: It begins as one, and cannot be read to its end.
     """
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: _real(stored[name]) for name in stored.files}
+        with path.open("rb") as stream:
+            if stream.read(len(_BEGINS)) != _BEGINS:
+                raise InvalidInput(f"{path}: not an equilibrium file. {_GIVE}")
+            stream.seek(0)
+            arrays = _arrays_in(path, stream)
     except FileNotFoundError:
         raise InvalidInput(f"{path}: no such file. Write one with `fedpcs solve --out {path}`.") from None
-    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{path}: not an equilibrium file ({error}). Write one with `fedpcs solve --out`.") from None
-    missing = [name for name in _ARRAYS if name not in arrays]
-    if missing:
-        raise InvalidInput(f"{path}: lacks {', '.join(missing)}. Write the file with `fedpcs solve --out`.")
-    return StoredEquilibrium(**{name: arrays[name] for name in _ARRAYS}, cohort_size=arrays.get("cohort_size"))
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}. {_GIVE}") from None
+    if missing := [name for name in _ARRAYS if name not in arrays]:
+        raise InvalidInput(f"{path}: lacks {', '.join(missing)}. {_GIVE}")
+    if strange := [name for name, array in arrays.items() if not _is_real(array)]:
+        raise InvalidInput(f"{path}: {strange[0]} must be real numbers, got {arrays[strange[0]].dtype}. {_GIVE}")
+    values = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
+    return StoredEquilibrium(**{name: values[name] for name in _ARRAYS}, cohort_size=values.get("cohort_size"))
 
 
-def _real(array: NDArray[Any]) -> FloatArray:
-    if not (np.issubdtype(array.dtype, np.number) and np.isrealobj(array)):
-        raise ValueError(f"an array of {array.dtype}, not of real numbers")
-    return np.asarray(array, dtype=np.float64)
+def _arrays_in(path: Path, stream: BinaryIO) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(stream, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        raise CorruptFile(
+            f"{path}: damaged, or not an equilibrium file. Put back a copy, or write it again with `fedpcs solve "
+            "--out`."
+        ) from None
+
+
+def _is_real(array: NDArray[Any]) -> bool:
+    return np.issubdtype(array.dtype, np.number) and np.isrealobj(array)

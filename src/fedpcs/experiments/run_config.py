@@ -8,14 +8,15 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.dotted_keys import read_override, set_key
+from fedpcs.experiments.dotted_keys import first_problem, read_override, set_key
 from fedpcs.experiments.presets import preset_names, preset_text
+from fedpcs.sampling import make_sampler
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 Number = float | int
@@ -171,6 +172,9 @@ class RunConfig(BaseModel):
             raise ValueError(f"sampling.samplers must be distinct, got {self.sampling.samplers}")
         if unknown := sorted(set(self.sampling.settings) - set(self.sampling.samplers)):
             raise ValueError(f"sampling.settings names {unknown[0]!r}, which is not among sampling.samplers")
+        for name in self.sampling.samplers:
+            if ":" not in name:  # one of the user's own is imported where it is used
+                make_sampler(name, **self.sampling.settings.get(name, {}))
         low, high = self.game.budget_bounds
         if not 0.0 < low < high:
             raise ValueError(f"game.budget_bounds must be two numbers above 0 that rise, got {self.game.budget_bounds}")
@@ -267,7 +271,10 @@ def _text_of(source: str) -> tuple[str, str]:
     try:
         return source, Path(source).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise InvalidInput(f"{source}: no such file or preset. Presets are {', '.join(preset_names())}.") from None
+        meant = _validate.did_you_mean(source, preset_names())
+        raise InvalidInput(
+            f"{source}: no such file or preset. {meant} Presets are {', '.join(preset_names())}.".replace("  ", " ")
+        ) from None
     except IsADirectoryError:
         raise InvalidInput(
             f"{source}: is a folder. Give a TOML file, or go on with a run by `fedpcs resume`."
@@ -307,48 +314,3 @@ def _value(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
     return json.dumps(value, default=str)
-
-
-def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
-    """Put pydantic's first complaint into one line with the key, the value and what is allowed."""
-    first: Any = next((detail for detail in error.errors() if detail["type"] == "extra_forbidden"), error.errors()[0])
-    path = tuple(part for part in first["loc"] if not _is_label(part))
-    key = ".".join(map(str, path))
-    if first["type"] == "extra_forbidden":
-        return f"unknown key '{key}'. Keys there: {', '.join(sorted(_known(tree, first['loc'][:-1])))}."
-    if first["type"] == "value_error":
-        return f"{str(first['ctx']['error']).removesuffix('.')}."
-    if first["type"] == "missing":
-        return f"{key} must be given."
-    same_key = [detail for detail in error.errors() if detail["loc"][: len(path)] == path]
-    wanted = " or ".join(dict.fromkeys(_wanted(detail) for detail in same_key))
-    remedy = " Add what is missing, or leave it out." if first["type"] == "too_short" else ""
-    return f"{key} must be {wanted}, got {first['input']!r}.{remedy}"
-
-
-def _wanted(detail: Any) -> str:
-    """Put what pydantic allows into our words."""
-    limits = detail.get("ctx", {})
-    named = {
-        "too_short": f"a list with at least {limits.get('min_length')} in it",
-        "too_long": f"a list with at most {limits.get('max_length')} in it",
-        "string_pattern_mismatch": "letters, digits, '.', '_' and '-', at most 64, a letter or digit first",
-        "string_too_short": f"at least {limits.get('min_length')} letter long",
-        "string_too_long": f"at most {limits.get('max_length')} letters long",
-        "model_type": "a table",
-        "list_type": "a list, such as [1, 2]",
-    }
-    words: str = detail["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
-    return named.get(detail["type"], words.replace("a valid ", "a "))
-
-
-def _known(tree: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
-    """Return the keys of the table at a path; a number in it is a place in a list of tables."""
-    kind: Any = tree
-    for part in path:
-        kind = kind.model_fields[part].annotation if isinstance(part, str) else get_args(kind)[0]
-    return list(kind.model_fields)
-
-
-def _is_label(part: object) -> bool:
-    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(("list[", "literal[")))

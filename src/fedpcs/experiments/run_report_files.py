@@ -96,7 +96,6 @@ def read_run(store: RunStore) -> RunFiles:
 
     Raises:
         CorruptFile: A file is damaged.
-        InvalidInput: The configuration cannot be read.
     """
     config = store.config()
     samplers = [

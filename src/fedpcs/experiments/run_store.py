@@ -23,7 +23,7 @@ from typing import Any
 import fedpcs
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import read_object, write_json, write_whole
+from fedpcs.experiments.files import NEW_RUN, read_object, write_json, write_whole
 from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
@@ -64,8 +64,15 @@ class RunStore:
         return ArmStore(self.folder / "arms" / f"{sampler.replace(':', '.')}-seed{seed}")
 
     def config(self) -> RunConfig:
-        """Read the run's configuration."""
-        return load_run_config(str(self.folder / "config.toml"))
+        """Read the run's configuration.
+
+        Raises:
+            CorruptFile: It is damaged, or of another make.
+        """
+        try:
+            return load_run_config(str(self.folder / "config.toml"))
+        except InvalidInput as error:  # the file was right when it was written here
+            raise CorruptFile(f"{error} {NEW_RUN}") from None
 
     def add_note(self, note: str) -> None:
         """Write something down that whoever reads the results must know."""

@@ -112,7 +112,7 @@ def run_cells(
                     failures[job.cell.key] = reason
                     _fail(job.cell, reason, store, watcher)
         if stopping.is_set():
-            raise Interrupted(f"{store.folder}: stopped; {len(done)} of {len(wanted)} cells are done. Go on later.")
+            raise Interrupted(f"stopped; {len(done)} of {len(wanted)} cells are done.")
     watcher.moved(done, [])
     return failures
 

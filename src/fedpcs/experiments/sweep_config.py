@@ -34,9 +34,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from fedpcs._validate import did_you_mean
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.dotted_keys import dotted_keys, set_key
-from fedpcs.experiments.run_config import RunConfig, first_problem, make_run_config, read_tables
+from fedpcs.experiments.dotted_keys import dotted_keys, first_problem, set_key
+from fedpcs.experiments.run_config import RunConfig, make_run_config, read_tables
 from fedpcs.sampling import SAMPLERS
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -268,8 +269,10 @@ def _num_cells(sweep: SweepConfig) -> int:
 def _cells(sweep: SweepConfig, tables: dict[str, Any], where: str) -> Iterator[Cell]:
     strangers = [name for name in sweep.per_sampler if name not in _all_samplers(sweep)]
     if strangers:
+        meant = did_you_mean(strangers[0], _all_samplers(sweep))
         raise InvalidInput(
-            f"{where}: per_sampler names {strangers[0]!r}, which is not among samplers. Add it to them, or take it out."
+            f"{where}: per_sampler names {strangers[0]!r}, which is not among samplers. Add it to them, or take it "
+            f"out. {meant}".strip()
         )
     points = [dict(zip(sweep.grid, values, strict=True)) for values in itertools.product(*sweep.grid.values())]
     for variant in sweep.variants or [Variant(label="-")]:
@@ -299,7 +302,7 @@ def _config(
     if unknown := [one for one in settings if one not in (sampler, *SAMPLERS) and ":" not in one]:
         raise InvalidInput(
             f"{where}: sampling.settings names {unknown[0]!r}, which is no sampler. Samplers are "
-            f"{', '.join(SAMPLERS)}, and your own as package.module:name."
+            f"{', '.join(SAMPLERS)}, and your own as package.module:name. {did_you_mean(unknown[0], SAMPLERS)}".strip()
         )
     mine = {name: one for name, one in settings.items() if name == sampler}
     values["sampling"] = {**sampling, "samplers": [sampler], "settings": mine}

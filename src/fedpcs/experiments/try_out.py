@@ -39,8 +39,9 @@ def try_rules(config: RunConfig, num_classes: int) -> None:
     cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients)
     rule = "own" if config.sampling.rule == "default" else config.sampling.rule
     for name in config.sampling.samplers:
+        sampler = sampler_of(config, name)
         try:
-            try_sampler(sampler_of(config, name), rule, num_clients, cohort_size, num_classes)
+            try_sampler(sampler, rule, num_clients, cohort_size, num_classes)
         except InvalidInput as error:
             raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
 

@@ -10,6 +10,7 @@ import importlib
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling.aocs import AOCSSampler
 from fedpcs.sampling.clustered import ClusteredSampler
@@ -49,14 +50,15 @@ def make_sampler(name: str, **settings: Any) -> Sampler:
         >>> make_sampler("aocs", design="pivotal").design
         'pivotal'
     """
-    kind = None if not isinstance(name, str) else _imported(name) if ":" in name else SAMPLERS.get(name)
-    if kind is None:
-        names = ", ".join(map(repr, SAMPLERS))
-        raise InvalidInput(f"sampler must be one of {names}, or package.module:ClassName, got {name!r}.")
+    if isinstance(name, str) and ":" in name:
+        kind = _imported(name)
+    else:
+        kind = SAMPLERS[_validate.choice("sampler", name, SAMPLERS, or_else="package.module:ClassName")]
     allowed = [item.name for item in fields(kind)]
     if unknown := sorted(set(settings) - set(allowed)):
         has = f"it has {', '.join(allowed)}" if allowed else "it has none"
-        raise InvalidInput(f"Sampler {name!r} has no setting {unknown[0]!r}; {has}.")
+        meant = _validate.did_you_mean(unknown[0], allowed)
+        raise InvalidInput(f"Sampler {name!r} has no setting {unknown[0]!r}; {has}. {meant}".strip())
     try:
         sampler: Sampler = kind(**settings)
     except TypeError as error:

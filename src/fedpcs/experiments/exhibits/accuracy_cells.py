@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedpcs.errors import InvalidInput
+from fedpcs import _validate
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.experiments.exhibits.profiles import Profile
@@ -73,8 +73,7 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
     Raises:
         InvalidInput: The paper has no such data set.
     """
-    if dataset not in _QUICK_ROUNDS:
-        raise InvalidInput(f"dataset must be one of {', '.join(_QUICK_ROUNDS)}, got {dataset!r}.")
+    _validate.choice("dataset", dataset, _QUICK_ROUNDS)
     if profile == "paper":
         return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4))
     rounds, fewer = _QUICK_ROUNDS[dataset]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:  # a list of names should not wait for torch and Matplotlib
@@ -161,6 +162,4 @@ def exhibit(name: str) -> Exhibit:
     Raises:
         InvalidInput: There is none of that name.
     """
-    if name not in EXHIBITS:
-        raise InvalidInput(f"exhibit must be one of {', '.join(EXHIBITS)}, got {name!r}.")
-    return EXHIBITS[name]
+    return EXHIBITS[_validate.choice("exhibit", name, EXHIBITS)]

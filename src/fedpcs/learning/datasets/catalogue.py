@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from fedpcs.errors import InvalidInput
+from fedpcs import _validate
 from fedpcs.learning.datasets.cifar import load_cifar_10, load_cifar_100
 from fedpcs.learning.datasets.digits import load_digits
 from fedpcs.learning.datasets.idx import load_fashion_mnist
@@ -253,8 +253,4 @@ DATASETS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 def find_entry(name: str) -> Entry:
     """Return what the catalogue says of a data set."""
-    entry = DATASETS.get(name) if isinstance(name, str) else None
-    if entry is None:
-        names = ", ".join(map(repr, DATASETS))
-        raise InvalidInput(f"dataset must be one of {names}, or package.module:function, got {name!r}.")
-    return entry
+    return DATASETS[_validate.choice("dataset", name, DATASETS, or_else="package.module:function")]

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from fedpcs import _random
+from fedpcs import _random, _validate
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.learning.models.convolutional import cnn_cifar, cnn_cifar_small, cnn_cinic, cnn_fashion, tanh_cnn
 from fedpcs.learning.models.dense import linear, small_mlp
@@ -79,11 +79,8 @@ def make_model(name: str, input_shape: tuple[int, ...], num_classes: int, *, see
 
 
 def _builder(name: str) -> Builder:
-    if not isinstance(name, str) or (name not in MODELS and not all(name.partition(":"))):
-        known = ", ".join(map(repr, MODELS))
-        raise InvalidInput(f"model must be one of {known}, or 'package.module:function', got {name!r}.")
-    if name in MODELS:
-        return MODELS[name]
+    if not isinstance(name, str) or not all(name.partition(":")):
+        return MODELS[_validate.choice("model", name, MODELS, or_else="package.module:function")]
     module_name, _, function_name = name.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), function_name, None)
