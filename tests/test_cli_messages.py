@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from command_line import fedpcs
 
+from fedpcs.cli.interrupts import goes_on_by
+from fedpcs.errors import Interrupted
+
 HEAVY = {"torch", "numba", "scipy", "matplotlib", "sklearn", "pooch", "jinja2"}
 # Command, and what its one line must say.
 MISSPELT = [
@@ -157,6 +160,26 @@ def test_audit_draws_only_when_asked(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert fedpcs(*few, "--figure", "roc.png", cwd=tmp_path).returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["roc.png"]
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Interrupted("stopped in round 3; all before it is saved."), "stopped in round 3; all before it is saved."),
+        (KeyboardInterrupt(), "stopped."),  # a second Ctrl-C
+    ],
+)
+def test_an_interrupted_command_names_its_folder_and_what_goes_on_with_it(error, words, tmp_path):
+    again, begun = "fedpcs resume 'my run'", tmp_path / "begun"
+    with pytest.raises(Interrupted) as answer, goes_on_by(again, tmp_path, begun):
+        raise error
+    assert str(answer.value) == f"{tmp_path}: {words} Nothing was saved yet."
+    begun.touch()
+    with pytest.raises(Interrupted) as answer, goes_on_by(again, tmp_path, begun):
+        raise error
+    assert str(answer.value) == f"{tmp_path}: {words} Go on with `{again}`."
+    with pytest.raises(ValueError, match="my own"), goes_on_by(again, tmp_path, begun):
+        raise ValueError("my own")
 
 
 def test_commands_that_install_extras_name_what_a_package_index_has():

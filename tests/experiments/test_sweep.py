@@ -273,6 +273,9 @@ def test_a_sweep_killed_again_and_again_while_cells_are_under_way_gives_the_same
         victim.send_signal(how)
         _, err = victim.communicate(timeout=120)
         assert victim.returncode == (-how if how == signal.SIGKILL else 130), err
+        if how != signal.SIGKILL:
+            assert f"fedpcs: {folder}: stopped; " in err.splitlines()[-1]
+            assert "Go on with `fedpcs compare " in err.splitlines()[-1]
         assert any(0 < rounds < 60 for rounds in under_way(folder).values())
     again = start_compare(folder, changes)
     _, err = again.communicate(timeout=600)

@@ -408,6 +408,9 @@ def stopped(commands, folder, signals, **changes):
     answer = commands.run("run", config, "--out", folder / "run", signals=signals, once=f"{log}:3")
     assert answer["status"] == 130, answer
     assert "Traceback" not in answer["said"]
+    last = answer["said"].splitlines()[-1]
+    assert last.startswith(f"fedpcs: {folder / 'run'}: stopped"), answer
+    assert last.endswith(f"Go on with `fedpcs resume {folder / 'run'}`."), answer
     return config, answer
 
 

@@ -25,6 +25,7 @@ import torch
 import torch.multiprocessing
 from torch import nn
 
+from fedpcs._processes import WORKER, refuse_import_of_script, start, why_no_start
 from fedpcs._validate import FloatArray
 from fedpcs.engines import worker_process
 from fedpcs.engines.base import Score, chunks, total_score
@@ -89,6 +90,7 @@ class WorkerEngine:
         deadline_seconds: float = 600.0,
         side: Any = ClientSide,
     ) -> None:
+        refuse_import_of_script()
         self._context: Any = torch.multiprocessing.get_context("forkserver")
         warm_up = ["fedpcs.engines.record_warm_up"] if plan.mode == "record" else []
         self._context.set_forkserver_preload(["fedpcs.engines.worker_process", *warm_up])
@@ -205,9 +207,10 @@ class WorkerEngine:
         return self._deadline_seconds if worker.is_ready else _START_SECONDS
 
     def _receive(self, position: int, worker: _Worker) -> Iterator[tuple[int, bytes | _Lost]]:
-        try:
+        reply: bytes | None = None
+        with contextlib.suppress(EOFError, OSError):
             reply = worker.connection.recv_bytes(self._most_bytes)
-        except (EOFError, OSError):
+        if reply is None:
             worker.process.join(timeout=1.0)
             if worker.process.is_alive():  # more than it may send
                 yield from self._give_up(position, "message", f"sent more than {self._most_bytes:,} bytes")
@@ -229,6 +232,8 @@ class WorkerEngine:
         worker = self._workers[position]
         index = worker.job
         if not worker.is_ready:
+            if why := why_no_start(worker.process):
+                raise InvalidInput(f"workers cannot be started: {why}")
             self._num_failed_starts += 1
             if self._num_failed_starts >= _MOST_STARTS_IN_A_ROW:
                 raise FedpcsError(f"workers cannot be started: {reason}. Run with engine in-process to see why.")
@@ -248,14 +253,18 @@ class WorkerEngine:
         plan, model, data = self._made_of
         here = replace(plan, device=device_of_worker(plan.device, position))
         make_side = functools.partial(self._side, here, model, data)
-        process = self._context.Process(
-            target=worker_process.serve,
-            args=(theirs, make_side, self._parameters, self._slots),
-            daemon=True,
-            name="fedpcs-worker",
-        )
+
+        def make() -> BaseProcess:
+            made: BaseProcess = self._context.Process(
+                target=worker_process.serve,
+                args=(theirs, make_side, self._parameters, self._slots),
+                daemon=True,
+                name=WORKER,
+            )
+            return made
+
         try:
-            process.start()
+            process = start(make)
         except (EOFError, OSError) as error:
             raise FedpcsError(f"workers cannot be started: {error or 'their parent process has died'}.") from error
         except RuntimeError as error:  # torch, putting the data where workers can see it

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 from torch import nn
 
+from fedpcs._processes import refuse_import_of_script
 from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
@@ -120,6 +121,7 @@ def start_run(
         games: Folder of solved games, which several runs may share; None: the run's own.
         draws_report: Whether to write report.html at the end.
     """
+    refuse_import_of_script()
     watcher = watcher or Silent()
     device, notes = device_of(config)
     dataset = load_for(config, data_dir)
@@ -150,6 +152,7 @@ def resume_run(
     Raises:
         InvalidInput: Configuration, code or data are no longer those it began with, and `force` is not set.
     """
+    refuse_import_of_script()
     watcher = watcher or Silent()
     store = open_run(folder)
     if (folder / "roster.json").exists():

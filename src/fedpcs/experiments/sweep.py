@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
+from fedpcs._processes import CELL, refuse_import_of_script, start, why_no_start
 from fedpcs._threads import num_cores
 from fedpcs.errors import Interrupted, NotConverged
 from fedpcs.experiments.arm_plan import sampler_of
@@ -81,6 +82,7 @@ def run_cells(
     Raises:
         Interrupted: Somebody asked to stop; what was done is kept.
     """
+    refuse_import_of_script()
     watcher = watcher or Silent()
     # One cell may stand at several places of a table; it is run once.
     wanted = list({cell.key: cell for cell in cells}.values())
@@ -176,8 +178,11 @@ def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) ->
     store.forget_failure(cell)
     where = None if data_dir is None else str(data_dir.resolve())
     arguments = (theirs, str(folder), cell.config.model_dump_json(), where, str(store.games))
-    process = context.Process(target=cell_process.work, args=arguments, name="fedpcs-cell")
-    process.start()
+    names = (cell.config.data.name, cell.config.training.model, cell.sampler)
+    process = start(
+        lambda: context.Process(target=cell_process.work, args=arguments, name=CELL),
+        needs_main=any(name.startswith("__main__:") for name in names),
+    )
     theirs.close()
     return _Job(cell, process, ours)
 
@@ -187,7 +192,8 @@ def _answer(job: _Job) -> tuple[int, str]:
     try:
         found: tuple[int, str] = job.connection.recv()
     except EOFError:
-        found = 1, f"its process ended with code {job.process.exitcode}"
+        job.process.join()
+        found = 1, why_no_start(job.process) or f"its process ended with code {job.process.exitcode}"
     job.connection.close()
     job.process.join()
     return found
