@@ -1,5 +1,6 @@
 """What a first user gets wrong: each mistake is one line that names the true cause and what was meant."""
 
+import html
 import json
 import pickle
 import re
@@ -13,6 +14,12 @@ from command_line import fedpcs
 
 from fedpcs.cli.interrupts import goes_on_by
 from fedpcs.errors import Interrupted
+from fedpcs.experiments.cell_store import Done
+from fedpcs.experiments.run_report_promise import paid_for_nothing
+from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
+from fedpcs.experiments.sweep_warnings import noted
+from fedpcs.experiments.try_out import untrained_classes
+from fedpcs.learning.datasets import load_dataset
 
 HEAVY = {"torch", "numba", "scipy", "matplotlib", "sklearn", "pooch", "jinja2"}
 # Command, and what its one line must say.
@@ -160,6 +167,65 @@ def test_audit_draws_only_when_asked(tmp_path):
     assert list(tmp_path.iterdir()) == []
     assert fedpcs(*few, "--figure", "roc.png", cwd=tmp_path).returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["roc.png"]
+
+
+LACKING = """
+from fedpcs.learning.datasets import load_dataset, make_dataset
+
+def load():
+    all = load_dataset("digits")
+    kept = (all.train_targets != 3) & (all.train_targets != 7)
+    train = all.train_inputs[kept], all.train_targets[kept]
+    return make_dataset("lacking", train, (all.test_inputs, all.test_targets), 10, all.mean, all.stddev)
+"""
+
+
+@pytest.fixture
+def lacking(tmp_path, monkeypatch):
+    """A folder with a data set that is tested on 3s and 7s, and has none to train on; and the words of a run on it."""
+    (tmp_path / "lacking_digits.py").write_text(LACKING)
+    monkeypatch.syspath_prepend(tmp_path)
+    keys = ("data.name=lacking_digits:load", "data.num_clients=6", "data.partition=iid", "rounds=2", "seeds=[0]")
+    none = ("engine.kind=in-process", "privacy.mode=none", "game.reward=5.0", "sampling.samplers=['fedpcs']")
+    return tmp_path, [part for key in (*keys, *none) for part in ("--set", key)]
+
+
+def test_classes_without_training_records_and_pay_without_privacy_are_said_in_the_terminal_and_on_the_page(lacking):
+    folder, keys = lacking
+    done = fedpcs("run", "--out", "run", *keys, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = html.unescape((folder / "run" / "report.html").read_text(encoding="utf-8"))
+    digits = load_dataset("digits").test_targets
+    share = 100.0 * float(((digits == 3) | (digits == 7)).double().mean())
+    for said in (" ".join(done.stderr.split()), page):
+        assert "no training record is of any of the 2 classes 3, 7" in said
+        assert f"{share:.1f}" in said
+    for said in (" ".join(done.stdout.split()), page):
+        assert "privacy.mode is none: no noise is added, no ε holds" in said
+
+
+def test_doctor_notes_classes_without_training_records(lacking):
+    folder, keys = lacking
+    done = fedpcs("doctor", "default", "--json", *keys, cwd=folder)
+    found = {one["subject"]: one for one in json.loads(done.stdout)}
+    assert found["classes"]["standing"] == "note"
+    assert "3, 7" in found["classes"]["found"]
+
+
+def result_of(paid, charged):
+    return {"paid": paid, "spent": {"num_clients": charged}}
+
+
+def test_nothing_is_said_of_classes_and_pay_where_all_is_well():
+    assert untrained_classes(load_dataset("digits")) == ""
+    assert paid_for_nothing([result_of(paid=1811.0, charged=9), result_of(paid=0.0, charged=0)]) == ""
+
+
+def test_the_page_of_a_sweep_says_what_was_noted_of_its_cells():
+    cells = make_cells(make_sweep_config({"samplers": ["fedpcs"], "seeds": [0, 1], "set": {"privacy.mode": "none"}}))
+    result = result_of(paid=7.0, charged=0)
+    done = [Done(cell, result, (), {"notes": ["lacking: no 3s"]}, None, Path()) for cell in cells]
+    assert noted(done) == ("lacking: no 3s", paid_for_nothing([result]))
 
 
 @pytest.mark.parametrize(

@@ -223,8 +223,10 @@ def test_a_folder_in_use_is_not_written_over(finished_run):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"sampling": {"samplers": ["randon"]}}, "randon"),
-        ({"sampling": {"samplers": ["random"], "settings": {"random": {"floor": 1}}}}, "floor"),
+        (
+            {"sampling": {"samplers": ["no_such_module:Sampler"]}},
+            "sampler 'no_such_module:Sampler' could not be imported",
+        ),
         ({"data": {"name": "no-such-data"}}, "no-such-data"),
         ({"training": {"model": "no-such-model"}}, "no-such-model"),
         ({"sampling": {"samplers": ["oort"], "rule": "hajek"}}, "hajek"),

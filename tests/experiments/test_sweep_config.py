@@ -76,14 +76,14 @@ def test_what_was_tuned_for_a_sampler_is_its_own_and_a_variant_overrules_it():
 
 
 def test_settings_of_samplers_that_are_not_the_cells_are_left_out():
-    settings = {"oort": {"exploration": 0.5}, "power-of-choice": {"num_candidates": 30}}
+    settings = {"oort": {"cutoff": 0.5}, "power-of-choice": {"num_candidates": 30}}
     cells = cells_of(samplers=["oort", "random"], seeds=[0], set={"sampling.settings": settings})
-    assert [c.config.sampling.settings for c in cells] == [{"oort": {"exploration": 0.5}}, {}]
+    assert [c.config.sampling.settings for c in cells] == [{"oort": {"cutoff": 0.5}}, {}]
 
 
-NESTED = {"training": {"learning_rate": 0.5}, "sampling": {"settings": {"oort": {"exploration": 0.5}}}}
-DOTTED = {"training.learning_rate": 0.5, "sampling.settings.oort.exploration": 0.5}
-BASE = {"training": {"batch_size": 8, "averaging": 0.5}, "sampling": {"settings": {"oort": {"step_window": 7}}}}
+NESTED = {"training": {"learning_rate": 0.5}, "sampling": {"settings": {"oort": {"cutoff": 0.5}}}}
+DOTTED = {"training.learning_rate": 0.5, "sampling.settings.oort.cutoff": 0.5}
+BASE = {"training": {"batch_size": 8, "averaging": 0.5}, "sampling": {"settings": {"oort": {"pacer_rounds": 7}}}}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_keys_in_a_table_are_those_keys_dotted_and_no_more(place):
     assert found[0] == found[1]
     training = found[0].training
     assert (training.learning_rate, training.batch_size, training.averaging) == (0.5, 8, 0.5)
-    assert found[0].sampling.settings == {"oort": {"exploration": 0.5, "step_window": 7}}
+    assert found[0].sampling.settings == {"oort": {"cutoff": 0.5, "pacer_rounds": 7}}
 
 
 def test_a_grid_may_be_nested_too():

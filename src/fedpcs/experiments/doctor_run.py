@@ -24,7 +24,7 @@ from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_report_promise import promise
 from fedpcs.experiments.schedule import Schedule, make_schedule
 from fedpcs.experiments.sweep_estimate import measure, seconds_of
-from fedpcs.experiments.try_out import try_out
+from fedpcs.experiments.try_out import try_out, untrained_classes
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.datasets import Dataset
@@ -72,7 +72,7 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     dataset = load_for(config, data_dir)
     try_out(config, dataset)
     data = dealt_out(config, dataset, config.seeds[0])
-    found = [_clients(config, data), _time(config, dataset)]
+    found = [_clients(config, data), *_classes(dataset), _time(config, dataset)]
     schedules = {name: make_schedule(config, sampler_of(config, name)) for name in config.sampling.samplers}
     if config.privacy.mode == "none":
         return [*found, Check("privacy", "note", promise(config.privacy))]
@@ -131,6 +131,11 @@ def _clients(config: RunConfig, data: PartitionedData) -> Check:
     return Check(
         "clients", "fine", f"{where}: {sizes.size} clients with {each} records each, {data.num_tests:,} to test on"
     )
+
+
+def _classes(dataset: Dataset) -> list[Check]:
+    words, remedy = untrained_classes(dataset), "Add such training records, or leave those classes out of the test."
+    return [Check("classes", "note", words, remedy)] if words else []
 
 
 def _time(config: RunConfig, dataset: Dataset) -> Check:

@@ -37,7 +37,7 @@ from fedpcs.experiments.schedule import Schedule, is_played, selection_of
 from fedpcs.experiments.schedule_store import remembered_schedule, schedule_key, schedule_path
 from fedpcs.experiments.stop_signal import stop_signal
 from fedpcs.experiments.tensorboard_log import check_installed, tensorboard_log
-from fedpcs.experiments.try_out import try_out
+from fedpcs.experiments.try_out import try_out, untrained_classes
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.datasets import Dataset
@@ -130,6 +130,9 @@ def start_run(
     if config.engine.kind == "flower":
         flower_run.check_installed()
     try_out(config, dataset)
+    if lacking := untrained_classes(dataset):
+        notes.append(lacking)
+        watcher.say(lacking)
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(config, dataset), data_dir, notes))

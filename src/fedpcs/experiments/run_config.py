@@ -171,7 +171,8 @@ class RunConfig(BaseModel):
         if len(set(self.sampling.samplers)) < len(self.sampling.samplers):
             raise ValueError(f"sampling.samplers must be distinct, got {self.sampling.samplers}")
         if unknown := sorted(set(self.sampling.settings) - set(self.sampling.samplers)):
-            raise ValueError(f"sampling.settings names {unknown[0]!r}, which is not among sampling.samplers")
+            meant = _validate.did_you_mean(unknown[0], self.sampling.samplers)
+            raise ValueError(f"sampling.settings names {unknown[0]!r}, not one of sampling.samplers. {meant}".strip())
         for name in self.sampling.samplers:
             if ":" not in name:  # one of the user's own is imported where it is used
                 make_sampler(name, **self.sampling.settings.get(name, {}))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from fedpcs.experiments.run_config import PrivacyConfig
 from fedpcs.experiments.run_report_files import RunFiles
 from fedpcs.privacy.standing import standing_words
@@ -25,10 +28,25 @@ def promise(privacy: PrivacyConfig) -> str:
     return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing_words(privacy.mode, privacy.noise))))
 
 
+def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return what must be said where clients are paid and none is charged; empty where there is no such result.
+
+    Example:
+        >>> paid_for_nothing([{"paid": 1811.0, "spent": {"num_clients": 0}}])
+        'Rewards are paid for budgets that clients announce, but privacy.mode is none: no noise is added, no ε holds.'
+    """
+    if not any(one["paid"] > 0.0 and one["spent"]["num_clients"] == 0 for one in results):
+        return ""
+    return (
+        "Rewards are paid for budgets that clients announce, but privacy.mode is none: no noise is added, no ε holds."
+    )
+
+
 def caveats(run: RunFiles) -> list[str]:
     """Return what must be said beside the promise."""
     if run.config.privacy.mode == "none":
-        return []
+        words = paid_for_nothing([result for sampler in run.samplers for result in sampler.done])
+        return [words] if words else []
     found = []
     for sampler in run.samplers:
         labels = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))

@@ -15,6 +15,7 @@ from rich.table import Table
 from fedpcs import _format
 from fedpcs.experiments.headline import headline
 from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
+from fedpcs.experiments.run_report_promise import paid_for_nothing
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.three_differences import HEADINGS, Comparison, compare_each
 from fedpcs.privacy.standing import standing_words
@@ -47,6 +48,8 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
     console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
     privacy = store.config().privacy
     console.print(standing_words(privacy.mode, privacy.noise), soft_wrap=True, highlight=False)
+    if words := paid_for_nothing(result["arms"]):
+        console.print(words, soft_wrap=True, highlight=False)
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
 
 

@@ -21,7 +21,7 @@ from fedpcs.experiments.sweep_groups import Group, Series, best_of, compared, gr
 from fedpcs.experiments.sweep_points import Curve
 from fedpcs.experiments.sweep_spending import epsilon, exploitability, rewards
 from fedpcs.experiments.sweep_spent import seed_words, spent_by_client, spent_drawing
-from fedpcs.experiments.sweep_warnings import ended_early, mixed, not_done, unlike, unread_ledgers
+from fedpcs.experiments.sweep_warnings import ended_early, mixed, not_done, noted, unlike, unread_ledgers
 from fedpcs.experiments.sweep_words import accuracy_words
 from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES, TOGETHER
 
@@ -73,6 +73,7 @@ def comparison_page(
         warnings=(
             *not_done(missing, failures or {}),
             *mixed(done),
+            *noted(done),
             *ended_early(done),
             *(words for one in groups for words in unlike(one)),
             *unread_ledgers(done, spent),

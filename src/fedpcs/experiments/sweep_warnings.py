@@ -7,6 +7,7 @@ from typing import Any
 
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.dotted_keys import dotted_keys
+from fedpcs.experiments.run_report_promise import paid_for_nothing
 from fedpcs.experiments.run_store import code_digest
 from fedpcs.experiments.sweep_config import Cell
 from fedpcs.experiments.sweep_groups import Group, is_alike
@@ -47,6 +48,12 @@ def mixed(done: Sequence[Done]) -> tuple[str, ...]:
     if any(one.manifest.get("forced") for one in done):
         found.append("Some cells were resumed by force under other code or data.")
     return tuple(found)
+
+
+def noted(done: Sequence[Done]) -> tuple[str, ...]:
+    """Say what was written down while cells were made, and where clients were paid for budgets no noise went with."""
+    notes = dict.fromkeys(str(note) for one in done for note in one.manifest.get("notes", []))
+    return tuple(words for words in (*notes, paid_for_nothing([one.result for one in done])) if words)
 
 
 def ended_early(done: Sequence[Done]) -> tuple[str, ...]:

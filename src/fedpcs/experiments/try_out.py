@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from fedpcs import _random
+from fedpcs import _format, _random
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.arm_plan import dealt_out, sampler_of
 from fedpcs.experiments.run_config import RunConfig
@@ -15,6 +15,8 @@ from fedpcs.learning.layout import layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.privacy.per_sample import refuse_mixing_layers
 from fedpcs.sampling import Sampler, draw, make_view, weigh
+
+_MOST_CLASSES = 10  # so many are named
 
 
 def try_out(config: RunConfig, dataset: Dataset) -> None:
@@ -27,6 +29,19 @@ def try_out(config: RunConfig, dataset: Dataset) -> None:
     for seed in config.seeds:
         dealt_out(config, dataset, seed)
     try_rules(config, dataset.num_classes)
+
+
+def untrained_classes(dataset: Dataset) -> str:
+    """Return a warning that names the classes tested and never trained on; empty if there are none."""
+    trained = torch.bincount(dataset.train_targets, minlength=dataset.num_classes) > 0
+    tested = torch.bincount(dataset.test_targets, minlength=dataset.num_classes)
+    missing = ((tested > 0) & ~trained).nonzero().flatten().tolist()
+    if not missing:
+        return ""
+    named = ", ".join(map(str, missing[:_MOST_CLASSES])) + (", …" if len(missing) > _MOST_CLASSES else "")
+    which = f"class {named}" if len(missing) == 1 else f"any of the {len(missing)} classes {named}"
+    share = _format.share(float(tested[missing].sum()) / len(dataset.test_targets))
+    return f"{dataset.name}: no training record is of {which}, but {share} of the test records are, and will be wrong."
 
 
 def try_rules(config: RunConfig, num_classes: int) -> None:
