@@ -32,8 +32,8 @@ def wait_for(words, err):
 def test_a_piped_run_says_where_it_is_and_how_long_it_will_take(err):
     config = make_run_config({"rounds": 10, "seeds": [0, 1], "sampling": {"samplers": ["random"]}})
     with contextlib.redirect_stderr(err), Display(config) as display:
-        assert "20 rounds in all" in err.getvalue()
         display.begin("random, seed 0", 10, 2)
+        assert err.getvalue().startswith("20 rounds in all")
         wait_for("random, seed 0: round 2 of 10\n", err)
         for _ in range(3):
             display.round_done(RECORD, 60.0)

@@ -20,11 +20,13 @@ class Display(ProgressBar):
         super().__init__(total, MofNCompleteColumn(), news, TimeRemainingColumn(compact=True), line=self._now)
         self._arm, self._num_rounds, self._left, self._news = "getting ready", config.rounds, config.rounds, ""
         self._left_in_all, self._timed, self._seconds = total, 0, 0.0
-        if not self._console.is_terminal:
-            self.say(f"getting ready: {total:,} rounds in all; a line each minute says how far they are")
+        self._has_begun = False
 
     def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
         """Show which arm is running."""
+        if not self._console.is_terminal and not self._has_begun:
+            self.say(f"{self._left_in_all:,} rounds in all; a line each minute says how far they are")
+        self._has_begun = True
         self._arm, self._num_rounds, self._left, self._news = arm, num_rounds, num_rounds - num_done, ""
         self._left_in_all -= num_done
         self._progress.update(self._bar, description=arm, advance=num_done)
