@@ -201,7 +201,7 @@ def test_classes_without_training_records_and_pay_without_privacy_are_said_in_th
         assert "no training record is of any of the 2 classes 3, 7" in said
         assert f"{share:.1f}" in said
     for said in (" ".join(done.stdout.split()), page):
-        assert "privacy.mode is none: no noise is added, no ε holds" in said
+        assert "Rewards are paid all the same, for budgets that clients announce: no noise is added" in said
 
 
 def test_doctor_notes_classes_without_training_records(lacking):

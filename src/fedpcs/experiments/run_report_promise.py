@@ -33,13 +33,11 @@ def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
 
     Example:
         >>> paid_for_nothing([{"paid": 1811.0, "spent": {"num_clients": 0}}])
-        'Rewards are paid for budgets that clients announce, but privacy.mode is none: no noise is added, no ε holds.'
+        'Rewards are paid all the same, for budgets that clients announce: no noise is added, and no ε holds.'
     """
     if not any(one["paid"] > 0.0 and one["spent"]["num_clients"] == 0 for one in results):
         return ""
-    return (
-        "Rewards are paid for budgets that clients announce, but privacy.mode is none: no noise is added, no ε holds."
-    )
+    return "Rewards are paid all the same, for budgets that clients announce: no noise is added, and no ε holds."
 
 
 def caveats(run: RunFiles) -> list[str]:
