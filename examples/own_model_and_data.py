@@ -4,6 +4,7 @@ A run finds both by name ("module:function"), also in worker processes and when 
 Python can import, and what starts the run stands at the end, behind the test of `__name__`.
 """
 
+import math
 import tempfile
 from pathlib import Path
 
@@ -62,5 +63,5 @@ if __name__ == "__main__":
         result = start_run(config, Path(folder) / "run", None, display).result or {}
     print("sampler   accuracy   ε spent (least / median / greatest client)")
     for arm in result["arms"]:
-        spent = " / ".join(f"{epsilon:.2f}" for epsilon in arm["spent"]["epsilon"].values())
+        spent = " / ".join(f"{math.ceil(100 * epsilon) / 100:.2f}" for epsilon in arm["spent"]["epsilon"].values())
         print(f"{arm['sampler']:8s}  {arm['accuracy']:8.1%}   {spent}")
