@@ -62,6 +62,11 @@ def test_a_spread_is_written_with_the_mean_s_decimals(values, words):
     assert _format.amount_and_spread(values).replace("\N{NO-BREAK SPACE}", " ") == words
 
 
+def test_nothing_has_no_sign():
+    assert (_format.share(-1e-5), _format.two_decimals(-1e-5)) == ("0.0\N{NO-BREAK SPACE}%", "0.00")
+    assert _format.points(-1e-5) == "±0.0"
+
+
 def test_accuracies_have_the_sample_standard_deviation():
     assert _format.mean_and_spread([0.5, 0.6, 0.7]).replace("\N{NO-BREAK SPACE}", " ") == "60.0 ± 10.0 %"
     assert _format.mean_and_spread([0.123]) == "12.3\N{NO-BREAK SPACE}%"

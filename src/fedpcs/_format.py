@@ -191,7 +191,7 @@ def two_decimals(value: float) -> str:
         >>> two_decimals(-0.456)
         '−0.46'
     """
-    return f"{value:.2f}".replace("-", "−")
+    return f"{value:z.2f}".replace("-", "−")
 
 
 def duration(seconds: float) -> str:
@@ -209,7 +209,7 @@ def duration(seconds: float) -> str:
 
 
 def _tenths(value: float) -> str:
-    return f"{100.0 * value:.1f}".replace("-", "−")
+    return f"{100.0 * value:z.1f}".replace("-", "−")
 
 
 def _three_digits(value: float, rounding: str, slack: Decimal) -> str:

@@ -29,7 +29,7 @@ from fedpcs.experiments.cell_process import run_cell
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.exhibits.registry import Exhibit
 from fedpcs.experiments.page_export import export_csv
-from fedpcs.experiments.run_config import as_toml, load_run_config
+from fedpcs.experiments.run_config import PrivacyConfig, as_toml, load_run_config
 from fedpcs.experiments.run_store import locked
 from fedpcs.experiments.sweep import run_cells, solve_games
 from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
@@ -39,6 +39,7 @@ from fedpcs.experiments.sweep_page import comparison_page, comparison_table
 from fedpcs.experiments.sweep_plan import SweepPlan, plan_sweep
 from fedpcs.experiments.sweep_progress import plan_words
 from fedpcs.experiments.sweep_spent import spent_by_client
+from fedpcs.privacy.standing import standing_words
 
 TINY = {
     "base": "default",
@@ -77,6 +78,19 @@ def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
     assert arm == store.read(cells[0]).result
     assert len(store.read(cells[0]).rounds) == 3
     assert store.read(cells[0]).seconds > 0.0
+
+
+def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, capsys):
+    cells, _ = whole
+    private = [
+        replace(cell, config=cell.config.model_copy(update={"privacy": PrivacyConfig(mode="record")})) for cell in cells
+    ]
+    compare.print_sweep(compare.WrittenSweep(Path("page"), (), (*cells, *private), {}, "", ()), as_json=False)
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line in (standing_words("none", "fast"), standing_words("record", "fast"))] == [
+        "No privacy: updates leave clients as they are.",
+        standing_words("record", "fast"),
+    ]
 
 
 def test_done_cells_are_reused_by_other_sweeps(whole, monkeypatch):
