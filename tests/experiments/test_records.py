@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_runs import play, prepared, tiny
 
+from fedpcs._inclusion import inclusion_probability
 from fedpcs.experiments.records import Spread, spent_so_far, spread
 from fedpcs.learning.server import first_state
 from fedpcs.privacy.budget import Rho
@@ -41,6 +42,47 @@ def test_spent_is_over_clients_that_were_ever_charged(is_gaussian, law):
     assert (odd.rho.median, odd.epsilon.median) == (0.5, to_epsilon(Rho(5 * 10**8), 1e-5, law))
     nobody = spent_so_far(state, 1e-5, is_gaussian)
     assert (nobody.num_clients, nobody.rho, nobody.epsilon) == (0, Spread(0, 0, 0), Spread(0, 0, 0))
+
+
+def rounds_of(folder, **sampling):
+    """The plan and the log of a tiny run by FedPCS, whose clients keep unequal budgets."""
+    config = tiny(game={"behaviour": "static"}, sampling={"samplers": ["fedpcs"], **sampling})
+    _, store = play(folder, config)
+    return prepared(config)[0], store.rounds()
+
+
+def test_a_weight_above_its_cap_is_cut_to_it_and_the_log_says_how_many(tmp_path):
+    plan, capped = rounds_of(tmp_path / "capped", rule="horvitz-thompson", weight_cap=1.0)
+    _, free = rounds_of(tmp_path / "free", rule="horvitz-thompson")
+    θ = plan.num_samples / plan.num_samples.sum()
+    for t, (line, without) in enumerate(zip(capped, free, strict=True)):
+        cohort = line["cohort"]
+        π = inclusion_probability(plan.budget[t], 4)[cohort]
+        most = θ[cohort] * 8 / 4  # what uniform draws would give
+        assert line["num_capped"] == np.count_nonzero(θ[cohort] / π > most)
+        assert line["draw"]["largest_weight"] == pytest.approx(np.minimum(θ[cohort] / π, most).max())
+        assert line["draw"]["weight_sum"] == pytest.approx(np.minimum(θ[cohort] / π, most).sum())
+        assert (without["cohort"], without["num_capped"]) == (cohort, None)
+        assert without["draw"]["largest_weight"] == pytest.approx((θ[cohort] / π).max())
+    assert sum(line["num_capped"] for line in capped) > 0
+
+
+def test_by_design_clients_speak_for_others_in_proportion_to_how_rarely_they_are_drawn(tmp_path):
+    plan, lines = rounds_of(tmp_path, by_design=True)  # precision, by default
+    θ = plan.num_samples / plan.num_samples.sum()
+    for t, line in enumerate(lines):
+        cohort, δ2 = line["cohort"], line["drift"]
+        v = plan.layout.num_parameters * 2.0 * 0.5**2 / plan.budget[t, cohort]  # d·σ², σ² = 2W²/ρ
+        speaks = np.minimum(1.0 / inclusion_probability(plan.budget[t], 4)[cohort], 3.0 * 8 / 4)
+        own = θ[cohort] * δ2 / (δ2 + v)
+        others = speaks / (δ2 + v)
+        weights = own + (1.0 - own.sum()) * others / others.sum()
+        assert line["rule"] == "precision"
+        assert line["draw"]["largest_weight"] == pytest.approx(weights.max())
+        assert line["draw"]["effective_sample_size"] == pytest.approx(1.0 / (weights**2).sum())
+    _, alike = rounds_of(tmp_path / "alike")
+    assert [one["cohort"] for one in alike] == [one["cohort"] for one in lines]
+    assert alike[0]["draw"]["largest_weight"] != pytest.approx(lines[0]["draw"]["largest_weight"])
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,10 @@ from fedpcs.experiments.cell_process import run_cell
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.exhibits.registry import Exhibit
 from fedpcs.experiments.page_export import export_csv
-from fedpcs.experiments.run_config import PrivacyConfig, as_toml, load_run_config
+from fedpcs.experiments.run_config import PrivacyConfig, as_toml, load_run_config, make_run_config
 from fedpcs.experiments.run_store import locked
 from fedpcs.experiments.sweep import run_cells, solve_games
-from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
+from fedpcs.experiments.sweep_config import Cell, kept_key, make_cells, make_sweep_config
 from fedpcs.experiments.sweep_estimate import estimate
 from fedpcs.experiments.sweep_groups import against, best_of, group
 from fedpcs.experiments.sweep_page import comparison_page, comparison_table
@@ -426,6 +426,20 @@ def as_an_older_version_kept_it(folder):
     del manifest["config"]["data"]["features"]
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder.rename(folder.with_name(f"{folder.name.rpartition('-')[0]}-{'0' * 16}"))
+
+
+@pytest.mark.parametrize(("sampler", "rule"), [("fedpcs", "hajek"), ("random", "hajek"), ("fed-cbs", "own")])
+@pytest.mark.parametrize("mode", ["client", "none"])
+def test_cells_of_the_default_rule_of_older_versions_are_not_taken_for_cells_of_this_ones(sampler, rule, mode):
+    def cell(rule):
+        sampling = {"samplers": [sampler], "rule": rule}
+        return Cell(make_run_config({"sampling": sampling, "privacy": {"mode": mode}}), "", {})
+
+    kept = cell("default").config.model_dump(mode="json")
+    assert kept_key(kept) == cell("default").key
+    del kept["sampling"]["weight_cap"], kept["sampling"]["by_design"]  # an older version knew neither
+    assert kept_key(kept) == cell(rule).key != cell("default").key
+    assert kept_key({**kept, "sampling": {**kept["sampling"], "rule": "precision"}}) == cell("precision").key
 
 
 def test_cells_that_an_older_version_has_named_otherwise_are_found(whole, tmp_path, monkeypatch):

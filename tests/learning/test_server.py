@@ -16,7 +16,7 @@ from fedpcs.learning.protocol import ClientFailure, ClientReport
 from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round, without_outliers
 from fedpcs.learning.server_values import Heard, ServerPlan
 from fedpcs.privacy.budget import Rho
-from fedpcs.sampling import make_sampler, survival_rate
+from fedpcs.sampling import SAMPLERS, make_sampler, survival_rate
 
 SIZES = np.array([10, 20, 30])
 UPDATES = np.array([[1.0, 0.0, 2.0], [0.5, -1.0, 4.0], [-2.0, 3.0, 0.25]], np.float32)
@@ -86,7 +86,7 @@ def draw_with(plan, state, clients):
         ("horvitz-thompson", [0, 2], [1 / 3, 1 / 2]),
         ("horvitz-thompson", [1, 2], [2 / 3, 1 / 2]),
         ("hajek", [0, 2], [2 / 5, 3 / 5]),
-        ("default", [1, 2], [4 / 7, 3 / 7]),
+        ("hajek", [1, 2], [4 / 7, 3 / 7]),
         ("normalised", [0, 2], [1 / 4, 3 / 4]),
         ("normalised", [1, 2], [2 / 5, 3 / 5]),
     ],
@@ -100,7 +100,7 @@ def test_the_model_moves_by_the_weighted_updates_of_the_cohort(rule, clients, we
     direction = sum(w * UPDATES[client].astype(float) for w, client in zip(weights, clients, strict=True))
     assert after.parameters == pytest.approx(START - 0.5 * direction, rel=1e-6)
     assert after.parameters.dtype == np.float32
-    assert moved.rule == ("hajek" if rule == "default" else rule)
+    assert moved.rule == rule
     assert moved.step_norm == pytest.approx(0.5 * np.linalg.norm(direction))
     assert moved.update_norm == pytest.approx(np.linalg.norm(UPDATES[clients], axis=1), rel=1e-6)
     assert (after.next_round, state.next_round, state.parameters.tolist()) == (1, 0, START.tolist())
@@ -126,6 +126,24 @@ def test_precision_weights_minimise_the_error_by_their_formula(scale):
     assert (drift > 0.0) == (scale > 1.0)
     assert moved.weights == pytest.approx((θ * drift + λ) / (drift + power), rel=1e-6)
     assert moved.noise_norm == pytest.approx(np.sqrt(power))
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize(
+    ("mode", "rule"), [("client", "precision"), ("record", "precision"), ("paper", "precision"), ("none", "normalised")]
+)
+def test_by_default_updates_are_weighed_by_precision_and_without_noise_by_size_whoever_draws(sampler, mode, rule):
+    found = []
+    for name in ("default", rule):
+        plan = plan_of(sampler, name, mode, label_counts=np.ones((3, 2)))
+        state = first_state(plan, START)
+        now = opened(plan, state, ask=lambda question, clients: 1.0 + np.arange(clients.size))
+        measures = dict.fromkeys(plan.sampler.hears, 1.0)
+        heard = Heard(tuple(admitted(task, UPDATES[task.client], measures=measures) for task in now.tasks), (), ())
+        found.append(close_round(plan, state, now, heard)[1])
+    assert found[0].rule == rule
+    assert found[0].weights.tolist() == found[1].weights.tolist()
+    assert found[0].weights.sum() == pytest.approx(1.0)
 
 
 def test_one_client_on_one_step_is_plain_gradient_descent():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling import RULES, draw, make_sampler, make_view, weigh
+from fedpcs.sampling import RULES, draw, make_sampler, make_view, settle_rule, weigh
 from fedpcs.sampling.drawn import Draw
 
 VIEW = make_view(2, [10, 20, 30, 40])
@@ -143,6 +143,13 @@ def test_impossible_caps_are_refused(rule, cap):
 def test_unknown_rules_are_refused_by_name(rule, drawn):
     with pytest.raises(InvalidInput, match=f"rule must be one of .*got {rule!r}"):
         weigh(rule, drawn, VIEW)
+
+
+@pytest.mark.parametrize("rule", [*RULES, "own"])
+def test_a_rule_given_by_name_is_kept_and_the_default_goes_by_the_noise(rule):
+    assert settle_rule(rule, np.zeros(3)) == settle_rule(rule, np.ones(3)) == rule
+    assert settle_rule("default", np.array([0.0, 1e-9, 0.0])) == "precision"
+    assert settle_rule("default", np.zeros(3)) == settle_rule("default", np.zeros(0)) == "normalised"
 
 
 def test_precision_by_design_lets_the_rarely_drawn_speak_for_more_up_to_three_times_their_share():

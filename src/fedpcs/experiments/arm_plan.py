@@ -146,6 +146,8 @@ def plan_for(
         outlier_factor=float(config.engine.outlier_factor),
         quorum=float(config.engine.quorum),
         label_counts=label_counts,
+        weight_cap=None if config.sampling.weight_cap is None else float(config.sampling.weight_cap),
+        by_design=config.sampling.by_design,
     )
 
 

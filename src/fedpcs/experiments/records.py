@@ -117,6 +117,7 @@ def round_record(
         "rule": moved.rule,
         "draw": asdict(drawn),
         "drift": moved.drift,
+        "num_capped": moved.num_capped,
         "announced_mean_budget": float(plan.mean_budget[opened.round_index]),
         "reward": float(plan.reward[opened.round_index]),
         "mean_budget": float(budget[~state.has_left].mean()) if not state.has_left.all() else 0.0,

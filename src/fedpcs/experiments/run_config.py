@@ -89,6 +89,8 @@ class SamplingConfig(BaseModel):
     samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
     sampling_ratio: Number = Field(0.2, gt=0.0, le=1.0)
     rule: Literal["default", "horvitz-thompson", "hajek", "normalised", "paper", "precision", "own"] = "default"
+    weight_cap: Number | None = Field(None, ge=1.0, le=1_000_000_000)
+    by_design: bool = False
     settings: dict[str, dict[str, Any]] = {}
 
 
@@ -185,6 +187,11 @@ class RunConfig(BaseModel):
                 "game.budget_bounds must be at least 1e-9, and times game.budget_unit lie in [1e-9, 1e6], got "
                 f"{self.game.budget_bounds} times {self.game.budget_unit}"
             )
+        if self.sampling.by_design and not self.is_weighed_by_precision:
+            raise ValueError(
+                "sampling.by_design is a setting of the rule precision, got it with sampling.rule = "
+                f"{self.sampling.rule!r} and privacy.mode = {self.privacy.mode!r}; set sampling.rule = 'precision'"
+            )
         self._check_rewards()
         if never := [one for one in self.presence if one.leaves is not None and one.leaves <= one.joins]:
             raise ValueError(f"presence of client {never[0].client} ends before it begins; leaves must be above joins")
@@ -198,6 +205,11 @@ class RunConfig(BaseModel):
         ):
             raise ValueError("presence lets nobody in before the first round; somebody must be there in round 0")
         return self
+
+    @property
+    def is_weighed_by_precision(self) -> bool:
+        """Whether clients' noise decides what their updates weigh: by name, or by default where there is noise."""
+        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.mode != "none")
 
     def _check_rewards(self) -> None:
         reward = self.game.reward

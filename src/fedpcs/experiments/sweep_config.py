@@ -38,7 +38,8 @@ from fedpcs._validate import did_you_mean
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import dotted_keys, first_problem, set_key
 from fedpcs.experiments.run_config import RunConfig, make_run_config, read_tables
-from fedpcs.sampling import SAMPLERS
+from fedpcs.sampling import SAMPLERS, make_sampler
+from fedpcs.sampling.contract import try_out
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_CELLS = 100_000
@@ -186,12 +187,30 @@ def _as_equal_text(value: Any) -> Any:
 def kept_key(kept: Mapping[str, Any]) -> str | None:
     """Return the key of the cell a configuration was kept of; None if only another version can read it.
 
-    What a version before this one did not know is taken at its default.
+    What a version before this one did not know is taken at its default; a default it had otherwise, by its name.
     """
     try:
-        return Cell(RunConfig.model_validate_json(json.dumps(kept)), "", {}).key
-    except ValidationError:
+        return Cell(RunConfig.model_validate_json(json.dumps(_with_rule(kept))), "", {}).key
+    except (ValidationError, InvalidInput):
         return None
+
+
+def _with_rule(kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a kept configuration with the rule named that was the default before there was `sampling.by_design`."""
+    sampling = kept.get("sampling")
+    if not isinstance(sampling, dict) or "by_design" in sampling or sampling.get("rule", "default") != "default":
+        return kept
+    return {**kept, "sampling": {**sampling, "rule": hajek_or_own(sampling["samplers"][0])}}
+
+
+def hajek_or_own(sampler: str) -> str:
+    """Return the rule that undoes a sampler's draw: Hájek's, or its own where it has no inclusion probabilities.
+
+    Example:
+        >>> hajek_or_own("fedpcs"), hajek_or_own("fed-cbs")
+        ('hajek', 'own')
+    """
+    return "own" if try_out(make_sampler(sampler)).expansion is None else "hajek"
 
 
 def set_of(values: Sequence[Any]) -> set[str]:

@@ -14,7 +14,7 @@ from fedpcs.learning.datasets import Dataset, normalised
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.privacy.per_sample import refuse_mixing_layers
-from fedpcs.sampling import Sampler, draw, make_view, weigh
+from fedpcs.sampling import Sampler, draw, make_view, settle_rule, weigh
 
 _MOST_CLASSES = 10  # so many are named
 
@@ -52,16 +52,19 @@ def try_rules(config: RunConfig, num_classes: int) -> None:
     """
     num_clients = config.data.num_clients
     cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients)
-    rule = "own" if config.sampling.rule == "default" else config.sampling.rule
+    sampling, is_noisy = config.sampling, config.privacy.mode != "none"
+    rule = settle_rule(sampling.rule, np.full(1, float(is_noisy)))
     for name in config.sampling.samplers:
         sampler = sampler_of(config, name)
         try:
-            try_sampler(sampler, rule, num_clients, cohort_size, num_classes)
+            try_sampler(sampler, rule, num_clients, cohort_size, num_classes, by_design=sampling.by_design)
         except InvalidInput as error:
             raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
 
 
-def try_sampler(sampler: Sampler, rule: str, num_clients: int, cohort_size: int, num_classes: int) -> None:
+def try_sampler(
+    sampler: Sampler, rule: str, num_clients: int, cohort_size: int, num_classes: int, *, by_design: bool = False
+) -> None:
     """Draw one cohort of clients that are all alike, and weigh it.
 
     Raises:
@@ -77,7 +80,7 @@ def try_sampler(sampler: Sampler, rule: str, num_clients: int, cohort_size: int,
         loss=ones,
         label_counts=np.ones((ones.size, num_classes)),
     )
-    weigh(rule, draw(sampler, view, _random.generator(0, "try-out")), view, drift=1.0)
+    weigh(rule, draw(sampler, view, _random.generator(0, "try-out")), view, drift=1.0, by_design=by_design)
 
 
 def _try_model(config: RunConfig, dataset: Dataset) -> None:

@@ -34,6 +34,7 @@ from fedpcs.sampling import (
     make_feedback,
     make_view,
     remember,
+    settle_rule,
     start,
     start_tally,
     survival_rate,
@@ -144,9 +145,9 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     reached = arrived(opened.draw, came, survival)
     updates = [item.report.values for item in heard.admitted]
     power = np.asarray(opened.view.need("noise_power")[reached.clients])
-    rule = _rule(plan, opened.draw)
+    rule = settle_rule(plan.rule, opened.view.need("noise_power"))
     drift = estimate_drift(np.stack(updates), power) if rule == "precision" and updates else None
-    weights = weigh(rule, reached, opened.view, drift=drift)
+    weights, num_capped = _weights(plan, rule, reached, opened.view, drift)
     # A design of random size may draw nobody: then the estimate of the step is zero, and the round has passed.
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
@@ -161,7 +162,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         paid=state.paid + float(reward.sum()),
     )
     parts = step_parts(norms, power, weights, l2_norm(direction))
-    return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, parts, reward)
+    return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, parts, reward, num_capped)
 
 
 def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
@@ -205,10 +206,15 @@ def _least_where_silent(losses: FloatArray) -> FloatArray:
     return np.where(heard, losses, losses[heard].min() if heard.any() else 0.0)
 
 
-def _rule(plan: ServerPlan, cohort: Draw) -> str:
-    if plan.rule != "default":
-        return plan.rule
-    return "own" if cohort.expansion is None else "hajek"
+def _weights(
+    plan: ServerPlan, rule: str, reached: Draw, view: View, drift: float | None
+) -> tuple[FloatArray, int | None]:
+    """Return the weights, and how many of them the cap cut."""
+    free = weigh(rule, reached, view, drift=drift, by_design=plan.by_design)
+    if plan.weight_cap is None:
+        return free, None
+    cut = weigh(rule, reached, view, drift=drift, by_design=plan.by_design, cap=plan.weight_cap)
+    return cut, int(np.count_nonzero(cut < free))
 
 
 def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[ServerState, float]:

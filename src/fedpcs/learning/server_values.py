@@ -32,7 +32,7 @@ class ServerPlan:
         layout: The model's.
         num_samples: (clients,) |D_i| on record.
         sampler: Who is drawn.
-        rule: How updates are weighed; `default`: Hájek, or the sampler's own where it has no inclusion probabilities.
+        rule: How updates are weighed; `default`: `precision`, or `normalised` where there is no noise.
         cohort_size: (rounds,) K_t.
         budget: (rounds, clients) ρ each client has agreed to spend if drawn.
         pay: (rounds, clients) what it is owed for that.
@@ -45,6 +45,8 @@ class ServerPlan:
         outlier_factor: Without clipping, updates longer than this many times the round's median are refused.
         quorum: Least share of the cohort that must be heard.
         label_counts: (clients, classes), for a sampler that reads them; None if none does.
+        weight_cap: Most a weight may exceed that of uniform draws by, as a factor; None: no cap.
+        by_design: Whether rule `precision` lets the heard speak for the others in proportion to their expansion.
     """
 
     run: str
@@ -66,6 +68,8 @@ class ServerPlan:
     outlier_factor: float = 10.0
     quorum: float = 0.5
     label_counts: FloatArray | None = None
+    weight_cap: float | None = None
+    by_design: bool = False
 
     @property
     def num_clients(self) -> int:
@@ -164,6 +168,7 @@ class Step:
         step_norm: Norm of the server's step.
         parts: What the weighted sum of updates is made of.
         reward: (heard,) what each is owed.
+        num_capped: How many weights the cap cut; None without one.
     """
 
     rule: str
@@ -174,3 +179,4 @@ class Step:
     step_norm: float
     parts: StepParts
     reward: FloatArray
+    num_capped: int | None = None

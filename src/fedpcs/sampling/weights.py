@@ -13,6 +13,9 @@ After drop-outs θ_i e_i is divided by the chance s_i that a client answers, and
 lets the heard speak for the others in proportion to 1/s_i. Chances that all clients share cancel in `hajek`,
 `normalised` and `precision`.
 
+`default` is no rule of its own: it is `precision` where noise is known and `normalised` where there is none, whoever
+draws. By draws in proportion to budgets `hajek` gives the noisiest clients the most say: docs/how-to-choose.md.
+
 `cap` truncates: w_i ≤ cap·θ_i·N/(K·s_i). It limits what one client can do to the model and takes E[Σw] below one, so
 the estimate leans towards zero and away from the clients that are rarely drawn.
 """
@@ -32,6 +35,22 @@ from fedpcs.sampling.view import View
 _MOST_LIKE = 3.0
 
 RULES = ("horvitz-thompson", "hajek", "normalised", "paper", "precision")
+
+
+def settle_rule(rule: str, noise_power: FloatArray) -> str:
+    """Return the rule itself, or what `default` stands for: see above.
+
+    Args:
+        rule: One of `RULES`, "own", or "default".
+        noise_power: (clients,) d·σ_i² of the updates that are weighed, zero where there is no noise.
+
+    Example:
+        >>> settle_rule("default", np.ones(3)), settle_rule("default", np.zeros(3)), settle_rule("hajek", np.ones(3))
+        ('precision', 'normalised', 'hajek')
+    """
+    if rule != "default":
+        return rule
+    return "precision" if np.any(np.asarray(noise_power) > 0.0) else "normalised"
 
 
 def weigh(

@@ -138,7 +138,7 @@ SERVED = {
 }
 
 
-def own_rounds(sampler, rule, mode, num_rounds, silent=()):
+def own_rounds(sampler, rule, mode, num_rounds, silent=(), **changes):
     """Our own server on the same clients: cohorts, weights and models, round by round."""
     client = ClientPlan(mode=mode, clip_norm=1.0, batch_size=BATCH, learning_rate=LEARNING_RATE)
     plan = ServerPlan(
@@ -155,6 +155,7 @@ def own_rounds(sampler, rule, mode, num_rounds, silent=()):
         reward=np.zeros(num_rounds),
         mean_budget=np.ones(num_rounds),
         label_counts=LABELS.astype(float),
+        **changes,
     )
     state, found = first_state(plan, START), []
     for t in range(num_rounds):
@@ -176,7 +177,7 @@ def own_rounds(sampler, rule, mode, num_rounds, silent=()):
     return found
 
 
-def assert_same(sampler, rule, mode="client", silent=(), num_rounds=6):
+def assert_same(sampler, rule, mode="client", silent=(), num_rounds=6, **changes):
     plan = ClientPlan(mode=mode, clip_norm=1.0, batch_size=BATCH, learning_rate=LEARNING_RATE)
     noise = noise_power(plan, BUDGETS, SIZES, NUM_PARAMETERS)
 
@@ -190,10 +191,17 @@ def assert_same(sampler, rule, mode="client", silent=(), num_rounds=6):
     )
     grid = LocalGrid(app, NODES)
     strategy = SampledStrategy(
-        sampler, cohort_size=3, rule=rule, seed=7, query=True, learning_rate=LEARNING_RATE, fraction_evaluate=0.0
+        sampler,
+        cohort_size=3,
+        rule=rule,
+        seed=7,
+        query=True,
+        learning_rate=LEARNING_RATE,
+        fraction_evaluate=0.0,
+        **changes,
     )
     models = play(strategy, grid, num_rounds)
-    expected = own_rounds(sampler, rule, mode, num_rounds, silent)
+    expected = own_rounds(sampler, rule, mode, num_rounds, silent, **changes)
     assert partitions(strategy, grid) == [clients for clients, *_ in expected]
     for round_, model, (_, own_rule, weights, parameters) in zip(strategy.history, models, expected, strict=True):
         assert round_.rule == own_rule
@@ -211,6 +219,35 @@ def test_every_sampler_draws_and_moves_as_our_own_server_does(way):
 @pytest.mark.parametrize("mode", ["none", "client"])
 def test_every_rule_weighs_as_our_own_server_does(rule, mode):
     assert_same(make_sampler("fedpcs"), rule, mode)
+
+
+@pytest.mark.parametrize(("mode", "rule"), [("none", "normalised"), ("client", "precision")])
+def test_by_default_noise_that_clients_tell_of_decides_the_rule(mode, rule):
+    strategy = assert_same(make_sampler("fedpcs"), "default", mode)
+    assert {round_.rule for round_ in strategy.history} == {rule}
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"), [("horvitz-thompson", {"weight_cap": 1.0}), ("precision", {"by_design": True})]
+)
+def test_a_cap_and_the_design_are_heeded_as_in_our_own_server(rule, changes):
+    strategy = assert_same(make_sampler("fedpcs"), rule, **changes)
+    plain = assert_same(make_sampler("fedpcs"), rule)
+    assert [one.weights for one in strategy.history] != [one.weights for one in plain.history]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"weight_cap": 0.5}, "weight_cap must be .*got 0.5"),
+        ({"weight_cap": float("nan")}, "weight_cap must be .*got nan"),
+        ({"by_design": 1}, "by_design must be .*got 1"),
+        ({"by_design": True}, "by_design is a setting of precision, got it with default"),
+    ],
+)
+def test_a_cap_below_one_and_a_design_for_another_rule_are_refused(changes, words):
+    with pytest.raises(InvalidInput, match=words):
+        SampledStrategy("random", cohort_size=2, **changes)
 
 
 @pytest.mark.parametrize("rule", ["horvitz-thompson", "hajek", "normalised", "precision"])

@@ -18,7 +18,7 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
     lines = tuple(
         {
             "round": now,
-            "rule": "hajek" if rule == "default" else rule,
+            "rule": rule,
             "accuracy": accuracy * (now + 1) / rounds,
             "loss": 2.0 - accuracy * (now + 1) / rounds,
             "update_norm": {"minimum": 5.0, "median": 5.0, "maximum": 5.0},

@@ -98,7 +98,6 @@ class _Open:
     values: NDArray[Any]
     view: View
     draw: Draw
-    rule: str
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,10 @@ class SampledStrategy(FedAvg):
     Args:
         sampler: A name that `make_sampler` knows, or a sampler.
         cohort_size: K, how many clients to draw; all if fewer can be.
-        rule: How updates are weighed; `default`: Hájek, or the sampler's own where it has no inclusion probabilities.
+        rule: How updates are weighed; `default`: `precision` in rounds whose clients tell the power of their noise,
+            `normalised` in others.
+        weight_cap: Most a weight may exceed that of uniform draws by, as a factor; None: no cap.
+        by_design: For `precision`: whether those heard speak for the others in proportion to their expansion.
         settings: Of the sampler, if it is named.
         seed: Of the draws.
         query: Whether to ask each client, before its first draw, what it would tell with its first reply.
@@ -151,6 +153,8 @@ class SampledStrategy(FedAvg):
         *,
         cohort_size: int,
         rule: str = "default",
+        weight_cap: float | None = None,
+        by_design: bool = False,
         settings: Mapping[str, Any] | None = None,
         seed: int = 0,
         query: bool = False,
@@ -167,6 +171,10 @@ class SampledStrategy(FedAvg):
         self._sampler = _servable(sampler, settings)
         self._cohort_size = _validate.integer("cohort_size", cohort_size, low=1)
         self._rule = _validate.choice("rule", rule, ("default", *RULES, "own"))
+        self._weight_cap = None if weight_cap is None else _validate.number("weight_cap", weight_cap, low=1.0)
+        self._by_design = _validate.boolean("by_design", by_design)
+        if self._by_design and self._rule != "precision":
+            raise InvalidInput(f"by_design is a setting of precision, got it with {rule}. Set rule='precision'.")
         self._seed = _validate.integer("seed", seed, low=0)
         self._query = _validate.boolean("query", query)
         self._metric_names = told_metrics.metric_names(metric_names)
@@ -202,10 +210,10 @@ class SampledStrategy(FedAvg):
         attempt = self._last_draw[1] + 1 if self._last_draw[0] == server_round else 0
         self._last_draw = (server_round, attempt)
         cohort = sampling.draw(self._sampler, view, generator(self._seed, "cohort", server_round - 1, attempt))
-        rule = self._rule if self._rule != "default" else "own" if cohort.expansion is None else "hajek"
-        sampling.weigh(rule, cohort, view, drift=1.0)  # raises before anyone has worked in vain
+        # Raises before anyone has worked in vain.
+        self._weigh(sampling.settle_rule(self._rule, view.need("noise_power")), cohort, view, drift=1.0)
         model = {name: array.numpy() for name, array in arrays.items()}
-        self._open = _Open(server_round, model, flat(model), view, cohort, rule)
+        self._open = _Open(server_round, model, flat(model), view, cohort)
         _logger.info("configure_train: Sampled %d nodes (out of %d)", cohort.clients.size, len(connected))
         return self._messages(MessageType.TRAIN, cohort.clients.tolist(), server_round, arrays, config)
 
@@ -223,9 +231,10 @@ class SampledStrategy(FedAvg):
         self._check_told()
         # With sizes and noise as they are known now: the cohort's are its own.
         opened = replace(opened, view=replace(opened.view, **self._sizes_and_noise()))
-        weights = self._weights(opened, answers)
+        rule = sampling.settle_rule(self._rule, np.array([answer.told["noise_power"] for answer in answers]))
+        weights = self._weights(opened, answers, rule)
         self._learn(opened, answers)
-        self._count(opened, answers, weights)
+        self._count(opened, answers, rule, weights)
         if not answers:
             return None, None
         metrics = self._averaged("train", self.train_metrics_aggr_fn, [answer.content for answer in answers])
@@ -353,17 +362,20 @@ class SampledStrategy(FedAvg):
                 f"metric_names={{{field!r}: …}}."
             )
 
-    def _weights(self, opened: _Open, answers: Sequence[_Answer]) -> FloatArray:
+    def _weights(self, opened: _Open, answers: Sequence[_Answer], rule: str) -> FloatArray:
         came = np.isin(opened.draw.clients, [answer.client for answer in answers])
         has_dropped = bool(self._heard.sum() < self._drawn.sum())
         reached = sampling.arrived(
             opened.draw, came, sampling.survival_rate(self._drawn, self._heard) if has_dropped else 1.0
         )
         drift = None
-        if opened.rule == "precision" and answers:
+        if rule == "precision" and answers:
             noise = np.asarray(opened.view.need("noise_power")[reached.clients])
             drift = sampling.estimate_drift(np.stack([answer.update for answer in answers]), noise)
-        return sampling.weigh(opened.rule, reached, opened.view, drift=drift)
+        return self._weigh(rule, reached, opened.view, drift)
+
+    def _weigh(self, rule: str, cohort: Draw, view: View, drift: float | None) -> FloatArray:
+        return sampling.weigh(rule, cohort, view, drift=drift, by_design=self._by_design, cap=self._weight_cap)
 
     def _learn(self, opened: _Open, answers: Sequence[_Answer]) -> None:
         """Let the sampler hear what came back, unless all are silent on what it learns from."""
@@ -388,12 +400,12 @@ class SampledStrategy(FedAvg):
         feedback = sampling.make_feedback(clients, data_weight=weight, learning_rate=self._learning_rate, **arrays)
         self._memory = sampling.remember(self._sampler, opened.view, opened.draw, feedback)
 
-    def _count(self, opened: _Open, answers: Sequence[_Answer], weights: FloatArray) -> None:
+    def _count(self, opened: _Open, answers: Sequence[_Answer], rule: str, weights: FloatArray) -> None:
         drawn, heard = opened.draw.clients.tolist(), [answer.client for answer in answers]
         self._drawn[drawn] += 1.0
         self._heard[heard] += 1.0
         asked, answered = (tuple(self._nodes[client] for client in clients) for clients in (drawn, heard))
-        self.history.append(Round(opened.server_round, asked, answered, opened.rule, tuple(weights.tolist())))
+        self.history.append(Round(opened.server_round, asked, answered, rule, tuple(weights.tolist())))
 
     def _averaged(
         self, phase: str, average: Callable[[list[RecordDict], str], MetricRecord], contents: list[RecordDict]

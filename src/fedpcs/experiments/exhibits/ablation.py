@@ -41,12 +41,13 @@ from fedpcs.experiments.three_differences import HEADINGS, MEANINGS, MEASURES, c
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}
-# What is changed at each step: its label, the sampler, and keys of the run. FedPCS weighs by Hájek's rule by default.
+_UNDO = {"sampling.rule": "hajek"}  # stands for the paper's weights, which undo the draw
+# What is changed at each step: its label, the sampler, and keys of the run.
 STEPS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("random, first budgets", "random", {"game.behaviour": "static", **_SAME_GAME}),
-    ("budgets raised", "random", {"game.behaviour": "raised", **_SAME_GAME}),
-    ("and levelled", "random", {"game.behaviour": "rational", **_SAME_GAME}),
-    ("drawn by budget", "fedpcs", {"game.behaviour": "rational"}),
+    ("random, first budgets", "random", {"game.behaviour": "static", **_SAME_GAME, **_UNDO}),
+    ("budgets raised", "random", {"game.behaviour": "raised", **_SAME_GAME, **_UNDO}),
+    ("and levelled", "random", {"game.behaviour": "rational", **_SAME_GAME, **_UNDO}),
+    ("drawn by budget", "fedpcs", {"game.behaviour": "rational", **_UNDO}),
     ("weighed by precision", "fedpcs", {"game.behaviour": "rational", "sampling.rule": "precision"}),
 )
 # The draw that FedPCS's is held against once weights know the noise: FedPCS's clients, drawn at random.

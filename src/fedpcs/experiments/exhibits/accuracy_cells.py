@@ -1,5 +1,8 @@
 """The runs behind the paper's accuracy table, its curves and its non-IID figure.
 
+The paper's weights undo the draw. Here Hájek's rule stands for them, which is steadier than the printed one; Fed-CBS,
+which has no inclusion probabilities, has its own weights. Every table says which.
+
 The paper prints neither its clipping bound W, to which the noise is proportional, nor what clients do whom a baseline
 draws. So the table comes in variants: W tuned for each sampler, as a practitioner would (`accuracy-table`); W
 calibrated on random sampling to the accuracy the paper prints for it (`calibrated-table`); that W, and for each sampler
@@ -20,7 +23,7 @@ from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.run_config import load_run_config
-from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
+from fedpcs.experiments.sweep_config import Cell, hajek_or_own, make_cells, make_sweep_config
 from fedpcs.learning.datasets import DATASETS
 
 Run = Callable[[Sequence[Cell]], list[Done]]
@@ -144,11 +147,11 @@ def table_cells(
     Args:
         setting: What is run.
         bounds: W by (variant, sampler).
-        rules: Of aggregation, by sampler; None: each sampler's default.
+        rules: Of aggregation, by sampler; None: those that undo each sampler's draw, as the paper's do.
     """
     cells = []
     for (variant, sampler), bound in bounds.items():
-        rule = {} if rules is None else {"sampling.rule": rules[sampler]}
+        rule = {"sampling.rule": hajek_or_own(sampler) if rules is None else rules[sampler]}
         changes = {**changes_of(setting, variant), **behaviour_of(variant, sampler), **rule}
         sweep = make_sweep_config(
             {

@@ -21,9 +21,11 @@ from fedpcs.experiments.exhibits.paper_numbers import SAMPLERS
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.page import Page, Table
 from fedpcs.experiments.paired import mean_and_std
+from fedpcs.experiments.sweep_config import hajek_or_own
 
-# Its own rule first: of rules that do equally well the first is taken.
-TRIED = ("default", "normalised", "precision")
+# The rule that undoes its draw first: of rules that do equally well the first is taken.
+UNDOES = "undoes the draw"
+TRIED = (UNDOES, "normalised", "precision")
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,18 @@ class TriedRules:
     """What each rule came to for one sampler.
 
     Attributes:
-        accuracy: On validation records by rule, one for each seed.
-        default: What the sampler's default is called.
+        accuracy: On validation records by rule of `TRIED`, one for each seed.
+        undoing: What the rule is called that undoes the sampler's draw.
     """
 
     accuracy: Mapping[str, tuple[float, ...]]
-    default: str
+    undoing: str
 
     @property
     def best(self) -> str:
         """The rule of the highest mean accuracy."""
-        return max(self.accuracy, key=lambda rule: statistics.fmean(self.accuracy[rule]))
+        best = max(self.accuracy, key=lambda rule: statistics.fmean(self.accuracy[rule]))
+        return self.undoing if best == UNDOES else best
 
 
 def make_page(dataset: str, profile: Profile, run: Run) -> Page:
@@ -62,7 +65,7 @@ def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules
     """
     lowered = bound * (1.0 - VALIDATION_SHARE)
     cells = {
-        (name, rule): validation_cells(setting, name, [lowered], {"sampling.rule": rule})
+        (name, rule): validation_cells(setting, name, [lowered], {} if rule == UNDOES else {"sampling.rule": rule})
         for name in SAMPLERS
         for rule in TRIED
     }
@@ -74,7 +77,7 @@ def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules
     return {
         name: TriedRules(
             {rule: tuple(one.result["accuracy"] for one in found[name, rule]) for rule in TRIED},
-            found[name, "default"][0].rounds[-1]["rule"],
+            hajek_or_own(name),
         )
         for name in SAMPLERS
     }
@@ -89,22 +92,13 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done], tried: Mapping
 
 def _tried_table(tried: Mapping[str, TriedRules]) -> Table:
     rows = tuple(
-        (
-            name,
-            one.default,
-            *(_format.share_and_spread(*mean_and_std(one.accuracy[rule])) for rule in TRIED),
-            _rule_words(one),
-        )
+        (name, one.undoing, *(_format.share_and_spread(*mean_and_std(one.accuracy[rule])) for rule in TRIED), one.best)
         for name, one in tried.items()
     )
     return Table(
         "What was tried, on validation records",
-        ("sampler", "its default", *TRIED, "taken"),
+        ("sampler", "rule that undoes its draw", *TRIED, "taken"),
         rows,
         note=f"{len(TUNING_SEEDS)} trainings each, IID, seeds that no table has, W lowered with clients' records so "
         "that noise is the table's; no test record was read.",
     )
-
-
-def _rule_words(one: TriedRules) -> str:
-    return one.default if one.best == "default" else one.best

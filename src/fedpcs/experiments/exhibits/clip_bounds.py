@@ -19,7 +19,7 @@ from fedpcs.experiments.exhibits.accuracy_cells import (
     changes_of,
 )
 from fedpcs.experiments.exhibits.paper_numbers import printed_accuracy
-from fedpcs.experiments.sweep_config import Cell, make_cells, make_sweep_config
+from fedpcs.experiments.sweep_config import Cell, hajek_or_own, make_cells, make_sweep_config
 
 # Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
 _TRIED = (1.0, 3.0, 10.0)
@@ -199,7 +199,12 @@ def _cells(
             "base": setting.base,
             "samplers": [sampler],
             "seeds": list(seeds),
-            "set": {**changes, "data.partition": "iid", "data.validation_share": validation_share},
+            "set": {
+                "sampling.rule": hajek_or_own(sampler),
+                **changes,
+                "data.partition": "iid",
+                "data.validation_share": validation_share,
+            },
             "grid": {"privacy.clip_norm": list(bounds)},
         }
     )
