@@ -14,10 +14,12 @@ from torch.nn import functional
 
 from fedpcs import _format
 from fedpcs._extras import pip_install
+from fedpcs._format import amount
+from fedpcs._inclusion import inclusion_probability
 from fedpcs.experiments import doctor
 from fedpcs.experiments.arm_plan import dealt_out, load_for, sampler_of
 from fedpcs.experiments.doctor import Check, check_installation
-from fedpcs.experiments.doctor_run import check_run, measured_norms
+from fedpcs.experiments.doctor_run import aggregated_noise, check_run, measured_norms
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.experiments.schedule import make_schedule
 from fedpcs.learning.models import make_model
@@ -119,11 +121,8 @@ def test_noise_and_epsilon_are_those_of_the_solved_game():
     schedule = make_schedule(config, sampler_of(config, "random"))
     num_parameters = 64 * 10 + 10
     first, last = (np.median(np.sqrt(2.0 * num_parameters / schedule.budget[k])) for k in (0, -1))
-    assert (
-        f"{first:.2g} times its update in the first round, {last:.2g} times in the last"
-        in checks["noise, random"].found
-    )
-    assert f"averaged over 3 drawn clients {last / math.sqrt(3):.2g} times" in checks["noise, random"].found
+    said = f"{amount(first)} times its update in the first round, {amount(last)} times in the last"
+    assert said in checks["noise, random"].found
     delta = float(config.privacy.delta)
     usual = to_epsilon(float(np.median(0.5 * schedule.budget.sum(axis=0))), delta, "exact")
     always = to_epsilon(float(schedule.budget.sum(axis=0).max()), delta, "exact")
@@ -132,6 +131,65 @@ def test_noise_and_epsilon_are_those_of_the_solved_game():
         in checks["privacy, random"].found
     )
     assert "limit_epsilon = 5" in checks["privacy, random"].found
+
+
+DROWNING = (
+    "sampling.samplers=['fedpcs']",
+    "privacy.mode=client",
+    "privacy.clip_norm=0.5",
+    "game.behaviour=static",
+    "data.num_clients=60",
+    "game.budget_unit=0.08",
+    "game.budget_bounds=[0.001,12]",
+)
+
+
+def expected_noise(rule, *changes):
+    """What doctor expects of a cohort's noise; and shares, budgets, norms, and d·σ² of a release at ρ = 1."""
+    config = configuration(*DROWNING, f"sampling.rule={rule}", *changes)
+    data = dealt_out(config, load_for(config, None), 0)
+    norms, schedule = measured_norms(config, data), make_schedule(config, sampler_of(config, "fedpcs"))
+    share = data.num_samples / data.num_samples.sum()
+    return (
+        aggregated_noise("fedpcs", rule, config, schedule, data, norms),
+        share,
+        schedule.budget,
+        norms,
+        650 * 2 * 0.25,
+    )
+
+
+def test_with_everyone_drawn_the_noise_of_the_cohort_follows_from_the_weights_alone():
+    found, share, budget, _, power = expected_noise("normalised", "sampling.sampling_ratio=1")
+    assert found == pytest.approx(math.sqrt(np.mean((share**2 * power / budget).sum(axis=1))))
+    found, share, budget, norms, power = expected_noise("precision", "sampling.sampling_ratio=1")
+    total = norms.drift + power / budget
+    own = share * norms.drift / total
+    weights = own + (1.0 - own.sum(axis=1, keepdims=True)) / total / (1.0 / total).sum(axis=1, keepdims=True)
+    assert found == pytest.approx(math.sqrt(np.mean((weights**2 * power / budget).sum(axis=1))))
+
+
+def test_noise_is_expected_over_draws_by_budget():
+    """Σ θ²v/π is the mean of Σ w²v under w = θ/π; a hundred draws of each round come near it."""
+    found, share, budget, _, power = expected_noise("horvitz-thompson", "game.budget_bounds=[0.5,12]")
+    π = np.stack([inclusion_probability(row, 30) for row in budget])
+    assert found == pytest.approx(math.sqrt(np.mean((share**2 * power / budget / π).sum(axis=1))), rel=0.15)
+
+
+@pytest.mark.parametrize(("rule", "standing"), [("hajek", "note"), ("precision", "fine"), ("default", "fine")])
+def test_a_rule_that_drowns_is_told_before_the_run_and_one_that_does_not_is_not(rule, standing):
+    found = by_subject(check_run(configuration(*DROWNING, f"sampling.rule={rule}"), None))["noise, fedpcs"]
+    assert found.standing == standing
+    assert f"weighed by {'precision' if rule == 'default' else rule}, " in found.found
+    assert ("Set sampling.rule = 'precision'" in found.remedy) == (standing == "note")
+    assert found.remedy.count("\n") == 0
+
+
+def test_where_no_rule_helps_less_noise_is_advised():
+    loud = configuration(*DROWNING, "game.budget_unit=0.0005", "sampling.rule=hajek")
+    found = by_subject(check_run(loud, None))["noise, fedpcs"]
+    assert found.standing == "note"
+    assert "Lower privacy.clip_norm" in found.remedy
 
 
 def test_without_noise_there_is_nothing_to_say_of_it():

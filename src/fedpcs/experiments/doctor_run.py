@@ -182,14 +182,15 @@ def _noise(sampler: str, config: RunConfig, schedule: Schedule, data: Partitione
     rule = settle_rule(config.sampling.rule, np.ones(1))
     together = aggregated_noise(sampler, rule, config, schedule, data, norms) / update
     words = (
-        f"the median client's noise is {first:.2g} times its update in the first round, {last:.2g} times in the last; "
-        f"that of the whole cohort, weighed by {rule}, {together:.2g} times"
+        f"the median client's noise is {_format.amount(first)} times its update in the first round, "
+        f"{_format.amount(last)} times in the last; that of the whole cohort, weighed by {rule}, "
+        f"{_format.amount(together)} times"
     )
     if not together > _DROWNS:
         return Check(f"noise, {sampler}", "fine", words)
     best = aggregated_noise(sampler, "precision", config, schedule, data, norms) / update
     remedy = f"Above {_DROWNS:g} training is expected to drown. " + (
-        f"Set sampling.rule = 'precision': {best:.2g} times."
+        f"Set sampling.rule = 'precision': {_format.amount(best)} times."
         if best <= _DROWNS
         else "Lower privacy.clip_norm, raise budgets (game.reward, game.budget_unit), draw more clients, or take a "
         "smaller network."
