@@ -70,7 +70,12 @@ def lines(config: RunConfig, accuracy: float, rng: np.random.Generator, num_roun
                 "refused": [],
                 "left": [],
                 "rule": "hajek",
-                "draw": {"evenness": 0.5 + 0.4 * progress, "inclusion_gap": 0.1, "inclusion_score": 1.0},
+                "draw": {
+                    "evenness": 0.5 + 0.4 * progress,
+                    "inclusion_gap": 0.1,
+                    "inclusion_score": 1.0,
+                    "largest_weight": 0.1 + 0.01 * index,
+                },
                 "mean_budget": 0.05 + 0.01 * index,
                 "cohort_budget": (0.06 + 0.01 * index) * size,
                 "paid": 10.0,
@@ -320,12 +325,27 @@ def test_cells_are_the_numbers_of_the_files(made):
         assert found["refusals"][name] == "3 (3 norm)"
         assert found["drawn again"][name] == "3"
         assert found["evenness"][name] == "0.90"
+        assert found["weighed by"][name] == "hajek; at most 0.14"
 
 
 def test_cells_reach_the_page_beside_their_headings(made, page):
     reader = Reader(page)
     for heading, by_sampler in cells(made).items():
         assert reader.cells[heading] == list(by_sampler.values())
+
+
+def test_where_the_cap_bound_the_page_says_how_often(made):
+    for (name, seed), cut in zip(made.arms, range(len(made.arms)), strict=True):
+        log = made.store.arm(name, seed).log
+        lines = [json.loads(line) | {"num_capped": cut} for line in log.read_text().splitlines()]
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = cells(made)["weighed by"]
+    for name in ACCURACY:
+        cut = 5 * sum(index for index, (sampler, _) in enumerate(made.arms) if sampler == name)
+        heard = sum(
+            len(line["heard"]) for one, seed in made.arms if one == name for line in made.store.arm(one, seed).rounds()
+        )
+        assert found[name] == f"hajek; at most 0.14; {cut:,} of {heard:,} cut"
 
 
 def test_every_column_is_defined(made, page):
@@ -632,7 +652,7 @@ def _without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda found: {name: value for name, value in found.items() if name != key}
 
 
-@pytest.mark.parametrize("key", ["failures", "refusals", "round", "attempt", "left", "cohort", "rule"])
+@pytest.mark.parametrize("key", ["failures", "refusals", "round", "attempt", "left", "cohort", "rule", "draw"])
 def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: str) -> None:
     (name, seed), *_ = made.arms
     log = made.store.arm(name, seed).log

@@ -20,6 +20,11 @@ class _Attempt(BaseModel):
     refusals: dict[str, int]
 
 
+class _Draw(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
+    largest_weight: float = Field(ge=0.0)
+
+
 class _Result(ResultShape):
     ended_by: str
 
@@ -27,6 +32,9 @@ class _Result(ResultShape):
 class _Round(RoundShape):
     attempt: int = Field(ge=0)
     cohort: list[int]
+    heard: list[int]
+    draw: _Draw
+    num_capped: int | None = Field(None, ge=0)
     failures: dict[str, int]
     refusals: dict[str, int]
     left: list[int]

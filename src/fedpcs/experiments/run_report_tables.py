@@ -126,6 +126,12 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
             lambda sampler: _mean(sampler, "paid"),
         ),
         Column("rounds", "Rounds done of those planned, least and most over seeds.", lambda one: _rounds(run, one)),
+        Column(
+            "weighed by",
+            "The rule of aggregation, and the largest weight of any round and seed; where sampling.weight_cap is set, "
+            "how many weights it cut.",
+            _weighed,
+        ),
     )
 
 
@@ -245,6 +251,16 @@ def _left(sampler: SamplerFiles) -> str:
         for arm in sampler.arms
     ]
     return f"{sum(known):,}"
+
+
+def _weighed(sampler: SamplerFiles) -> str:
+    lines = [line for arm in sampler.arms for line in arm.rounds]
+    if not lines:
+        return _NOT_YET
+    largest = max(line["draw"]["largest_weight"] for line in lines)
+    told = f"{', '.join(dict.fromkeys(line['rule'] for line in lines))}; at most {_format.amount(largest)}"
+    cut = [line["num_capped"] for line in lines if line.get("num_capped") is not None]
+    return f"{told}; {sum(cut):,} of {sum(len(line['heard']) for line in lines):,} cut" if cut else told
 
 
 def _by(name: str) -> Callable[[SamplerFiles], str]:
