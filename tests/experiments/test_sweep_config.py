@@ -75,6 +75,20 @@ def test_what_was_tuned_for_a_sampler_is_its_own_and_a_variant_overrules_it():
     assert found == {("tuned", "fedpcs"): 2.0, ("tuned", "random"): 1.0, ("fixed", "fedpcs"): 3.0}
 
 
+def test_a_cap_and_the_design_are_keys_like_any_other():
+    cells = cells_of(
+        seeds=[0],
+        set={"sampling.rule": "precision"},
+        grid={"sampling.weight_cap": [1, 3.5]},
+        per_sampler={"fedpcs": {"sampling.by_design": True}},
+    )
+    found = {(c.sampler, c.config.sampling.weight_cap, c.config.sampling.by_design) for c in cells}
+    assert found == {("fedpcs", 1, True), ("fedpcs", 3.5, True), ("random", 1, False), ("random", 3.5, False)}
+    assert len({c.key for c in cells}) == 4
+    with pytest.raises(InvalidInput, match=r"sampling\.by_design is a setting of the rule precision"):
+        cells_of(grid={"sampling.by_design": [True, False]}, set={"sampling.rule": "hajek"})
+
+
 def test_settings_of_samplers_that_are_not_the_cells_are_left_out():
     settings = {"oort": {"cutoff": 0.5}, "power-of-choice": {"num_candidates": 30}}
     cells = cells_of(samplers=["oort", "random"], seeds=[0], set={"sampling.settings": settings})
