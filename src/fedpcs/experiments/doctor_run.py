@@ -39,8 +39,8 @@ from fedpcs.sampling import draw, make_view, settle_rule, start, weigh
 
 _MOST_CLIENTS = 10
 _MOST_RECORDS = 10  # of each
-# The cohort's noise over a client's update. Seen in 22 settings of Fashion-MNIST (docs/how-to-choose.md): at 16 and less
-# all trainings end at 70 to 78 %, at 20 to 21 some drown, at 23 and more all end at 12 to 36 %.
+# The cohort's noise over a client's update. In 22 settings of Fashion-MNIST (docs/how-to-choose.md): at 16 and less all
+# trainings end at 70 to 78 %, at 20 to 21 some drown, at 23 and more all end at 12 to 36 %.
 _DROWNS = 20.0
 _DRAWS = 100
 _NOISELESS = Rho.at_most(9e9)
