@@ -223,6 +223,7 @@ def aggregated_noise(
             loss=np.ones(noise.size),
             label_counts=counts_of(data) if "label_counts" in made.reads else None,
             memory=start(made, noise.size),
+            local_steps=plan.local_steps(data.num_samples),
         )
         found = []
         for attempt in range(num_draws):
