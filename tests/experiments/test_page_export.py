@@ -108,5 +108,5 @@ def test_parquet_names_the_column_that_cannot_be_typed(tmp_path: Path, values: t
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InvalidInput, match=r"pip install 'fedpcs\[parquet\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'pyarrow>="):
         export_parquet(page({"a": 1}), tmp_path / "out.parquet")

@@ -230,8 +230,8 @@ def test_images_too_small_are_refused_and_the_least_work(name, least):
 @pytest.mark.parametrize(
     ("name", "shape", "num_classes", "message"),
     [
-        ("lenet", (1, 28, 28), 10, "'cnn-fashion'.*or 'package.module:function', got 'lenet'"),
-        (":make", (1, 28, 28), 10, "or 'package.module:function', got ':make'"),
+        ("lenet", (1, 28, 28), 10, "'cnn-fashion'.*or package.module:function, got 'lenet'"),
+        (":make", (1, 28, 28), 10, "or package.module:function, got ':make'"),
         (["linear"], (1, 28, 28), 10, "model must be one of"),
         ("no_such_package.models:make", (1, 28, 28), 10, "cannot be imported: No module named 'no_such_package'"),
         ("math:no_such", (1, 28, 28), 10, "math has no function 'no_such'"),
