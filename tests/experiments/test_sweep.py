@@ -39,6 +39,8 @@ from fedpcs.experiments.sweep_page import comparison_page, comparison_table
 from fedpcs.experiments.sweep_plan import SweepPlan, plan_sweep
 from fedpcs.experiments.sweep_progress import plan_words
 from fedpcs.experiments.sweep_spent import spent_by_client
+from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
+from fedpcs.privacy.events import ClientLevel, Family
 from fedpcs.privacy.standing import standing_words
 
 TINY = {
@@ -514,8 +516,9 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         assert cells[0].words in said
     shutil.copyfile(store.arm_of(cells[1]).ledger, ledger)  # a good one, and another cell's
     theirs = store.arm_of(cells[1]).ledger
-    with closing(sqlite3.connect(theirs)) as opened, opened:
-        opened.execute("UPDATE charges SET client = '99' WHERE client = (SELECT client FROM charges LIMIT 1)")
+    with PrivacyLedger.open(theirs) as opened:
+        run = next(opened.charges()).key.run
+        opened.charge(ReleaseKey(run, 0, 99), Event(Rho(1), ClientLevel(), "fast", Family.GAUSSIAN))
     assert "client '99' spent something by it; clients are 0…7" in spent_by_client(done).unreadable[cells[1].key]
     assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
     for cell in cells:
@@ -643,15 +646,15 @@ def without(key):
 DAMAGES = [
     ("rounds.jsonl", lambda text: "", "has 0 of 3 rounds"),
     ("rounds.jsonl", halved, "rounds in its log"),
-    ("rounds.jsonl", lambda text: "3\n" + text, "line 1: holds no object"),
-    ("rounds.jsonl", lambda text: "{}\n" + text, "round must be given"),
-    ("rounds.jsonl", lambda text: "{\n" + text, "not a log of rounds"),
-    ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "not a log of rounds"),
+    ("rounds.jsonl", lambda text: "3\n" + text, "line 1 is damaged"),
+    ("rounds.jsonl", lambda text: text.replace('"rule"', '"role"'), "line 1 is damaged"),
+    ("rounds.jsonl", lambda text: "".join(text.splitlines(keepends=True)[1:]), "line 1 is damaged"),
+    ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "line 1 is damaged"),
     ("seconds.json", lambda text: "{", "cannot be read"),
     ("seconds.json", lambda text: '"long"', "got 'long'"),
     ("seconds.json", lambda text: "NaN", "must be a number in [0, 1e+10], got 'nan'"),
     ("seconds.json", lambda text: "9" * 400, "must be a number in [0, 1e+10]"),
-    ("rounds.jsonl", lambda text: text + text, "line 4 is of round 0"),
+    ("rounds.jsonl", lambda text: text + text, "line 4 is damaged"),
     ("manifest.json", halved, "cannot be read"),
     ("manifest.json", lambda text: "[" * 100_000, "cannot be read"),
     ("manifest.json", lambda text: "{}", "must be given"),

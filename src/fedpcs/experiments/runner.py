@@ -20,7 +20,7 @@ from fedpcs.engines.base import Engine, Score
 from fedpcs.errors import BudgetExhausted, CorruptFile, DeviceLost, FedpcsError, Interrupted, QuorumNotReached
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.records import Spent, draw_record, round_record, spent_so_far
+from fedpcs.experiments.records import Spent, draw_record, known_client, round_record, spent_so_far
 from fedpcs.experiments.replanning import Planner
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
 from fedpcs.learning.client import Question
@@ -153,7 +153,7 @@ def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round:
         first_round, end_round = 0, plan.num_rounds
     spent = np.zeros(plan.num_clients, dtype=np.int64)
     for client, nanos in ledger.totals(plan.run, first_round, end_round).items():
-        spent[int(client)] = nanos
+        spent[known_client(client, plan.num_clients, ledger.path)] = nanos
     return spent
 
 

@@ -10,25 +10,21 @@ from __future__ import annotations
 import functools
 import os
 import sqlite3
-import struct
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
-from fedpcs.privacy import _ledger_chain
+from fedpcs.privacy import _ledger_chain, _ledger_log
 
 BUSY_SECONDS = 30.0
 _APPLICATION_ID = int.from_bytes(b"FPCS", "big")
 _VERSION = 2
 _STORED_VERSION = _VERSION << 16 | _VERSION  # twice, so that a flipped bit of it is not a newer version
 _HEADER_BYTES = 100
-# Bytes 44 to 91 of an SQLite file: format 4, no cache size, no auto-vacuum, UTF-8, the version, no incremental vacuum,
-# the program's number, and zeros.
-_FIXED_HEADER = struct.pack(">7I20x", 4, 0, 0, 1, _STORED_VERSION, 0, _APPLICATION_ID)
 # The checks repeat what Python has checked, so that `integrity_check` also sees values no ledger writes. No STRICT
 # tables: they need SQLite 3.37, and systems in service carry 3.34.
 _SCHEMA = f"""
@@ -83,7 +79,7 @@ _DAMAGED = (
 )
 _FAILURES: dict[int, tuple[type[FedpcsError], str]] = {
     sqlite3.SQLITE_NOTADB: (CorruptFile, f"is not a ledger, or its start is damaged. {_DAMAGED}"),
-    # The statements are fixed: in a whole ledger none of them can fail in one of these ways. 0 is text that is no UTF-8.
+    # The statements are fixed: in a whole ledger none of them can fail in these ways. 0 is text that is no UTF-8.
     **dict.fromkeys(
         (0, *(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_CONSTRAINT)),
         (CorruptFile, f"is damaged. {_DAMAGED}"),
@@ -107,6 +103,8 @@ def open_file(path: str | os.PathLike[str]) -> tuple[Path, sqlite3.Connection]:
         CorruptFile: What is there is not a ledger, or is damaged. It is left as it is.
     """
     file = _checked_path(path)
+    if (finding := _ledger_log.find_damage(_log(file))) is not None:
+        raise CorruptFile(f"ledger {file} is damaged: {finding}. {_DAMAGED}")
     with translated(file):
         # Autocommit: transactions begin and end where the code says so.
         _make_private(file)
@@ -174,13 +172,15 @@ def _checked_path(path: str | os.PathLike[str]) -> Path:
 
 def _make_private(file: Path) -> None:
     """Make sure that there is a file; one that is made here, and those SQLite sets beside it, only its owner reads."""
-    if not _size(file):
-        try:
-            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
-            os.fchmod(handle, 0o600)
-            os.close(handle)
-        except OSError as error:
-            raise InvalidInput(f"ledger {file} cannot be written: {error.strerror}. {_REMEDY}") from None
+    # A file that SQLite may have open in this process is never opened here: to close it would drop SQLite's locks.
+    try:
+        if not file.exists():
+            with suppress(FileExistsError):  # another process was first
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        elif not _size(file):
+            file.chmod(0o600)
+    except OSError as error:
+        raise InvalidInput(f"ledger {file} cannot be written: {error.strerror}. {_REMEDY}") from None
 
 
 def _create_if_blank(connection: sqlite3.Connection) -> None:
@@ -202,11 +202,14 @@ def _check(file: Path, connection: sqlite3.Connection) -> None:
             raise CorruptFile(
                 f"ledger {file} is a database of another make. It was left as it is. Give another file name."
             )
-        version, again = divmod(_pragma(connection, "user_version"), 1 << 16)
+        stored = _pragma(connection, "user_version")
+        version, again = divmod(stored, 1 << 16)
         if version == again > _VERSION:
             raise InvalidInput(
                 f"ledger {file} has format {version}; this fedpcs reads up to {_VERSION}. Upgrade fedpcs to use it."
             )
+        if stored != _STORED_VERSION:
+            raise CorruptFile(f"ledger {file} is damaged: its version is {stored}. {_DAMAGED}")
         finding = _find_damage(file, connection)
     finally:
         if connection.in_transaction:  # some failures end it
@@ -216,8 +219,6 @@ def _check(file: Path, connection: sqlite3.Connection) -> None:
 
 
 def _find_damage(file: Path, connection: sqlite3.Connection) -> str | None:
-    if not _is_header_whole(file):
-        return "its header is not one that SQLite and fedpcs write"
     if strange := _schema(connection) ^ _expected_schema():
         return f"{min(strange)[1]} is missing, added or not as fedpcs makes it"
     # SQLite fills up a last page that was cut with zeros. Only pages that still stand in the log may be missing here.
@@ -228,19 +229,6 @@ def _find_damage(file: Path, connection: sqlite3.Connection) -> str | None:
     if finding is None and (told := _pragma(connection, "integrity_check(1)")) != "ok":
         return str(told).removeprefix("*** in database main ***\n")
     return finding
-
-
-def _is_header_whole(file: Path) -> bool:
-    """Look at what SQLite believes unseen: bytes it only writes, and those that turn a file read-only."""
-    with file.open("rb") as stream:
-        header = stream.read(_HEADER_BYTES)
-    formats, reserved = header[18:20], header[20]
-    return (
-        formats in (b"\1\1", b"\2\2")
-        and reserved == 0
-        and header[44:92] == _FIXED_HEADER
-        and header[24:28] == header[92:96]  # the counter of changes, and the one at which its sizes were written
-    )
 
 
 def _keep_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from fedpcs.errors import BudgetExhausted, InvalidInput
-from fedpcs.privacy import _ledger_entries as entries
 from fedpcs.privacy import _ledger_chain, _ledger_file
+from fedpcs.privacy import _ledger_entries as entries
 from fedpcs.privacy._ledger_entries import AnyEvent, Charge, EpsilonSpread, Receipt, ReleaseKey, Spent
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
 from fedpcs.privacy.events import Family, weakest
@@ -242,9 +242,12 @@ class PrivacyLedger:
 
     @contextmanager
     def _adding(self, table: str) -> Iterator[tuple[sqlite3.Connection, _Add]]:
-        with self._reading() as connection, _ledger_file.transaction(connection):
-            with _ledger_chain.adding(connection, table) as add:
-                yield connection, add
+        with (
+            self._reading() as connection,
+            _ledger_file.transaction(connection),
+            _ledger_chain.adding(connection, table) as add,
+        ):
+            yield connection, add
 
     def _rows(self, sql: str, values: Any = ()) -> list[Any]:
         with self._reading() as connection:

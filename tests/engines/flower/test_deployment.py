@@ -104,7 +104,7 @@ class Deployment:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def agreed(self, number):
-        (plan,) = json.loads((self.folder / f"client{number}" / "agreed.json").read_text()).values()
+        plan, _ = json.loads((self.folder / f"client{number}" / "agreed.json").read_text()).values()
         return plan["budgets"]
 
     def charges(self, number=None):

@@ -1,6 +1,7 @@
 """What one client keeps on its own disk: its two private numbers, the budgets it agreed to, and its own ledger.
 
-The ledger outlives runs and restarts: what was ever released is in it. Budgets are written before they are told.
+The ledger outlives runs and restarts: what was ever released is in it. Budgets are written before they are told. Both
+carry hashes that are checked whenever they are read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs import _validate
+from fedpcs._chain import sealed_line, unsealed
 from fedpcs.engines.flower.messages import Announcement
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.exact import best_response
@@ -124,19 +126,19 @@ class ClientBooks:
         if not self._agreed.exists():
             return {}
         try:
-            found = json.loads(self._agreed.read_text(encoding="utf-8"))
+            found, _ = unsealed(self._agreed.read_bytes())
             return {
                 str(run): {"budgets": list(one["budgets"]), "announcements": list(one["announcements"])}
                 for run, one in found.items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFile(f"{self._agreed}: not a client's budgets ({error}). Put back a copy.") from None
 
     def _write(self, plans: dict[str, Any]) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self._agreed.with_suffix(".new")
-        with draft.open("w", encoding="utf-8") as stream:
-            json.dump(plans, stream)
+        with draft.open("wb") as stream:
+            stream.write(sealed_line(plans))
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, self._agreed)
