@@ -77,14 +77,14 @@ def _log_of(header: bytes) -> _Log | None:
     return _Log(byte_order, _FRAME_HEADER_BYTES + page_bytes, (salts[0], salts[1]), (first, second))
 
 
-def _fits(frame: bytes, log: _Log, before: Checksum) -> bool:
+def _fits(frame: bytes | bytearray, log: _Log, before: Checksum) -> bool:
     """Say whether a frame is of this log, and as it was written behind a frame of this checksum."""
     if not _is_of(frame, log):
         return False
     return _stored(frame) == _checksum(frame[:8] + frame[_FRAME_HEADER_BYTES:], log.byte_order, before)
 
 
-def _is_of(frame: bytes, log: _Log) -> bool:
+def _is_of(frame: bytes | bytearray, log: _Log) -> bool:
     # A log is written over from its start; frames of before carry other salts.
     return struct.unpack_from(">2I", frame, 8) == log.salts
 
@@ -94,7 +94,7 @@ def _is_commit(frame: bytes, log: _Log) -> bool:
     return _is_of(frame, log) and frame[4:8] != b"\0\0\0\0"
 
 
-def _stored(frame: bytes) -> Checksum:
+def _stored(frame: bytes | bytearray) -> Checksum:
     first, second = struct.unpack_from(">2I", frame, 16)
     return first, second
 
@@ -110,7 +110,7 @@ def _is_one_bit_off(frame: bytes, log: _Log, before: Checksum) -> bool:
     return False
 
 
-def _checksum(data: bytes, byte_order: str, before: Checksum) -> Checksum:
+def _checksum(data: bytes | bytearray, byte_order: str, before: Checksum) -> Checksum:
     words = struct.unpack(f"{byte_order}{len(data) // 4}I", data)
     first, second = before
     for one, two in zip(words[::2], words[1::2], strict=True):
