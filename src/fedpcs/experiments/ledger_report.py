@@ -38,7 +38,7 @@ def verify(path: Path) -> list[Verdict]:
         InvalidInput: There is none.
     """
     if path.is_file():
-        return [_verdict(path, _ledger_entries)]
+        return [_verdict(path, _READERS.get(path.name, _ledger_entries))]
     files = [found for name in _READERS for found in path.rglob(name) if found.is_file()]
     lost = [log.with_name("ledger.sqlite") for log in files if log.name == "rounds.jsonl"]
     files = sorted({*files, *lost})
