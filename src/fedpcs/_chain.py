@@ -26,8 +26,8 @@ def sealed_line(record: dict[str, Any], before: bytes = START) -> bytes:
     """Return an object that is not empty as a line of JSON that carries its hash as its last key.
 
     Example:
-        >>> sealed_line({"round": 0}).decode()[:26] + "…"
-        '{"round": 0, "hash": "84f7…'
+        >>> print(sealed_line({"round": 0}).decode()[:26], "…")
+        {"round": 0, "hash": "2601 …
     """
     body = json.dumps(record, allow_nan=False).encode()
     return body[:-1] + _BEFORE_HASH + link(before, body).hex().encode() + _AFTER_HASH
