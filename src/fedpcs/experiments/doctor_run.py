@@ -18,7 +18,15 @@ from torch.nn import functional
 from fedpcs import _format, _random
 from fedpcs._threads import num_cores
 from fedpcs._validate import FloatArray
-from fedpcs.experiments.arm_plan import client_plan, counts_of, dealt_out, device_of, load_for, sampler_of
+from fedpcs.experiments.arm_plan import (
+    client_plan,
+    counts_of,
+    dealt_out,
+    delta_note,
+    device_of,
+    load_for,
+    sampler_of,
+)
 from fedpcs.experiments.doctor import Check
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_report_promise import promise
@@ -78,6 +86,8 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     try_out(config, dataset)
     data = dealt_out(config, dataset, config.seeds[0])
     found = [_clients(config, data), *_classes(dataset), _time(config, dataset)]
+    if words := delta_note(config):
+        found.append(Check("delta", "note", words))
     schedules = {name: make_schedule(config, sampler_of(config, name)) for name in config.sampling.samplers}
     if config.privacy.mode == "none":
         return [*found, Check("privacy", "note", promise(config.privacy))]
@@ -241,7 +251,8 @@ def _epsilon(sampler: str, config: RunConfig, schedule: Schedule) -> Check:
     always = schedule.budget.sum(axis=0)
     share = (schedule.cohort_size / config.data.num_clients)[:, np.newaxis]
     usual = (share * schedule.budget).sum(axis=0)
-    typical = to_epsilon(float(np.median(usual)), delta, method)
+    middle = [float(np.quantile(usual, 0.5, method=end)) for end in ("lower", "higher")]
+    typical = sum(to_epsilon(rho, delta, method) for rho in middle) / 2.0
     most = to_epsilon(float(always.max()), delta, method)
     words = (
         f"ε of the median client, drawn as often as others, {_format.rounded_up(typical)}; of whoever is always "

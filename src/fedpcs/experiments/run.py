@@ -22,6 +22,7 @@ from fedpcs.experiments.arm_plan import (
     Arm,
     counts_of,
     dealt_out,
+    delta_note,
     device_of,
     load_for,
     presence,
@@ -130,9 +131,9 @@ def start_run(
     if config.engine.kind == "flower":
         flower_run.check_installed()
     try_out(config, dataset)
-    if lacking := untrained_classes(dataset):
-        notes.append(lacking)
-        watcher.say(lacking)
+    for words in filter(None, (untrained_classes(dataset), delta_note(config))):
+        notes.append(words)
+        watcher.say(words)
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(config, dataset), data_dir, notes))

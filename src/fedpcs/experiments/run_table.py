@@ -70,7 +70,7 @@ def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> 
     console.print()
     print_whole(table)
     together = " Intervals of one setting and measure hold together." if len(compared) > 1 else ""
-    note = f"A difference without a sign is sure: its interval has no zero in it.{together}"
+    note = f"A sure difference is written without + or −: its interval has no zero in it.{together}"
     console.print(note, style="dim", soft_wrap=True)
     console.print()
 

@@ -13,6 +13,7 @@ from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.datasets import Dataset, normalised
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.models import make_model
+from fedpcs.learning.server import refuse_unsent
 from fedpcs.privacy.per_sample import refuse_mixing_layers
 from fedpcs.sampling import Sampler, draw, make_view, settle_rule, weigh
 
@@ -70,6 +71,7 @@ def try_sampler(
     Raises:
         InvalidInput: The sampler cannot draw, or the rule cannot weigh what it draws.
     """
+    refuse_unsent(sampler)
     ones = np.ones(num_clients)
     view = make_view(
         cohort_size,

@@ -86,7 +86,7 @@ def certify(profile: Profile, reward: FloatArray, game: Game, *, tolerance: floa
         profile: Budgets and retentions; its mean field is recomputed from the budgets.
         reward: (rounds,) announced rewards.
         game: The rules and the population.
-        tolerance: What the certificate will be held against: it is made fine enough to see a tenth of it.
+        tolerance: What the certificate will be held against: it is made fine enough to see a fifth of it.
     """
     population = game.population
     mean = profile.budget @ population.weight
