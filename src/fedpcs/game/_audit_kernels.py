@@ -305,9 +305,10 @@ def _first_nodes(
     nodes[0, 0], count[0] = path[0], 1
     for t in range(1, mean.size):
         low, high = min(low, mean[t - 1]), max(high, mean[t - 1])
-        span = max(high - low, 1e-9 * high)
-        for j in range(_EVEN):
-            nodes[t, j] = low + span * j / (_EVEN - 1)
+        high = max(high, low * (1.0 + 1e-9))
+        for j in range(_EVEN - 1):
+            nodes[t, j] = low + (high - low) * j / (_EVEN - 1)
+        nodes[t, _EVEN - 1] = high  # to the last digit: whoever can have it must find it, in later rounds too
         n = _crowd_around(nodes[t], _EVEN, path[t], _STEPS)
         n = _crowd_around(nodes[t], n, mean[t - 1], _STEPS)
         n = _crowd_around(nodes[t], n, mean[t], _STEPS)
