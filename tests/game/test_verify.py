@@ -145,14 +145,15 @@ def test_whoever_goes_to_the_mean_earns_no_more_than_the_bound_where_means_diffe
     """Nodes must reach to the last digit of every budget that can be had."""
     rng = np.random.default_rng(1)
     game = make_game(uniform(50, 0), last_round=20)
-    for _ in range(40):
+    aversion = np.full(4, 0.03)
+    for _ in range(60):
         centre = float(rng.uniform(0.5, 9.0))
         mean = centre + np.spacing(centre) * rng.integers(-4, 5, 21)
         terms = game.terms(np.linspace(30.0, 10.0, 21), mean)
-        start, aversion = np.array([0.4 * centre, 1.6 * centre]), np.array([0.03, 0.03])
-        paths = np.vstack((start, np.repeat(mean[:-1, None], 2, axis=1)))
-        earned = client_utility(paths, np.zeros((21, 2)), aversion, terms)
-        reach = best_achievable(paths, terms, individuals(aversion, start), earned=np.full(2, -np.inf))
+        start = centre * rng.uniform(0.2, 0.9, 4)
+        paths = np.vstack((start, np.repeat(mean[:-1, None], 4, axis=1)))
+        earned = client_utility(paths, np.zeros((21, 4)), aversion, terms)
+        reach = best_achievable(paths, terms, individuals(aversion, start), earned=np.full(4, -np.inf))
         assert (reach.at_most >= earned - 1e-12 * np.abs(earned)).all()
 
 
