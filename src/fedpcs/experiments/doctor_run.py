@@ -43,13 +43,13 @@ from fedpcs.learning.protocol import Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.sampling import draw, make_view, settle_rule, start, weigh
+from fedpcs.sampling import disclosure, draw, make_view, settle_rule, start, weigh
 
 _MOST_CLIENTS = 10
 _MOST_RECORDS = 10  # of each
 # The cohort's noise over a client's update. In 22 settings of Fashion-MNIST (docs/how-to-choose.md): at 16 and less all
 # trainings end at 70 to 78 %, at 20 to 21 some drown, at 23 and more all end at 12 to 36 %.
-_DROWNS = 20.0
+_DROWNS, _DROWNS_SURELY = 20.0, 23.0
 _DRAWS = 100
 _NOISELESS = Rho.at_most(9e9)
 _MOST_EPSILON = 10.0
@@ -95,7 +95,8 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     found.append(_clipping(config, norms))
     for name, schedule in schedules.items():
         found += [_noise(name, config, schedule, data, norms), _epsilon(name, config, schedule)]
-    return [*found, Check("promise", "fine", promise(config.privacy))]
+    disclosures = [{"disclosure": disclosure(sampler_of(config, name)).label} for name in config.sampling.samplers]
+    return [*found, Check("promise", "fine", promise(config.privacy, disclosures))]
 
 
 def measured_norms(config: RunConfig, data: PartitionedData) -> Norms:
@@ -199,7 +200,8 @@ def _noise(sampler: str, config: RunConfig, schedule: Schedule, data: Partitione
     if not together > _DROWNS:
         return Check(f"noise, {sampler}", "fine", words)
     best = aggregated_noise(sampler, "precision", config, schedule, data, norms) / update
-    remedy = f"Above {_DROWNS:g} training is expected to drown. " + (
+    how_sure = "may" if together <= _DROWNS_SURELY else "is expected to"
+    remedy = f"Above {_DROWNS:g} training {how_sure} drown. " + (
         f"Set sampling.rule = 'precision': {_format.amount(best)} times."
         if best <= _DROWNS
         else "Lower privacy.clip_norm, raise budgets (game.reward, game.budget_unit), draw more clients, or take a "

@@ -165,8 +165,9 @@ def resume_run(
             "`flwr run`."
         )
     with locked(folder):
-        config, before = store.config(), store.manifest
+        config, before = store.config_as_it_stands(), store.manifest
         if store.result is not None:
+            store.config()  # a result belongs to the configuration it was made with
             watcher.say(f"{folder} is done already.")
             return store
         if data_dir is None and before.get("data_dir") is not None:

@@ -60,7 +60,8 @@ def try_rules(config: RunConfig, num_classes: int) -> None:
         try:
             try_sampler(sampler, rule, num_clients, cohort_size, num_classes, by_design=sampling.by_design)
         except InvalidInput as error:
-            raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
+            how = " and by_design" if sampling.by_design else ""
+            raise InvalidInput(f"sampler {name!r} cannot be run with rule {sampling.rule!r}{how}: {error}") from None
 
 
 def try_sampler(
