@@ -62,8 +62,9 @@ def repeated_chunk(content):
     array = Array(np.frombuffer(os.urandom(5 * 10**6), np.uint8))
     told = {"dtype": "uint8", "shape": [10**11], "stype": "numpy.ndarray", "arraychunk_ids": [0] * MANY_RECORDS}
     body = json.dumps(told).encode()
-    liar = forged_body(Array, body)("uint8", (10**11,), "numpy.ndarray", array.data)
-    return RecordDict({"numbers": ArrayRecord({"values": liar}), "text": content["text"]})
+    lie = ArrayRecord()
+    lie["values"] = forged_body(Array, body)("uint8", (10**11,), "numpy.ndarray", array.data)
+    return RecordDict({"numbers": lie, "text": content["text"]})
 
 
 def forged_words(content):

@@ -188,3 +188,30 @@ def test_a_question_without_arrays_has_an_answer_without_arrays():
     (reply,) = grid.pull_messages([message_id])
     assert reply.has_error()
     assert superlink.bytes_read < 2**22
+
+
+def test_a_chunk_that_is_listed_again_and_again_is_not_put_together():
+    """A chunk within all limits, listed so often that the array would take 40 MB."""
+
+    def lie(content):
+        data = content["numbers"]["values"].data
+        told = {"dtype": "float32", "shape": [65_000], "stype": "numpy.ndarray", "arraychunk_ids": [0] * 154}
+        forged = ArrayRecord()
+        body = json.dumps(told).encode()
+        forged["values"] = lying_client_app.forged_body(Array, body)("float32", (65_000,), "numpy.ndarray", data)
+        return RecordDict({**content, "numbers": forged})
+
+    replies = Answering(lie).run()
+    assert are_honest(replies, (0, 2))
+    assert "list chunks again and again" in replies[1].reason
+
+
+def test_a_model_of_equal_numbers_is_one_chunk_listed_often_and_comes_through():
+    superlink = SuperLink()
+    grid = GuardedGrid(http_grid(superlink))
+    zeros = np.zeros(4 * 5 * 2**20 // 4, dtype=np.float32)  # four chunks, three of them the same
+    message = Message(RecordDict({"numbers": messages.model_record(zeros)}), 5, messages.TRAIN)
+    (message_id,) = grid.push_messages([message])
+    superlink.put(Message(RecordDict({"numbers": messages.model_record(zeros)}), reply_to=message))
+    (reply,) = grid.pull_messages([message_id])
+    assert reply.content["numbers"]["values"].data == message.content["numbers"]["values"].data
