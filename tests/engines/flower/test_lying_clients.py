@@ -1,4 +1,4 @@
-"""A real deployment, and a client that lies on the wire in every round: no run ends, no node is lost, memory is bounded.
+"""A real deployment, and a client that lies on the wire: no run ends, no node is lost, memory is bounded.
 
 The SuperLink keeps a database, as docs/deploy.md has it: one reply of 20,000 records locks it where nothing stops it.
 """

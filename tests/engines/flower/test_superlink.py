@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 from flwr.proto import fleet_pb2, message_pb2
+from flwr.supercore.object_store.sql_object_store import SqlObjectStore
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.superlink import extensions
 from flwr.superlink.main import create_app
@@ -21,6 +22,7 @@ def app(monkeypatch):
     made = []
     for name in ("get_middleware", "configure_app"):
         monkeypatch.setattr(extensions, name, getattr(extensions, name))  # put back afterwards
+    monkeypatch.setattr(superlink.sql_mixin, "SQLITE_PRAGMAS", superlink.sql_mixin.SQLITE_PRAGMAS)
     monkeypatch.setattr(superlink, "flower_superlink", lambda: made.append(create_app()))
     monkeypatch.setattr("sys.argv", ["pytest"])
     superlink.run_superlink(["--port", "1"])
@@ -75,6 +77,12 @@ def status(call):
     except httpx.HTTPStatusError as error:
         return error.response.status_code
     return 200
+
+
+def test_a_locked_database_is_waited_for(app):
+    store = SqlObjectStore(":memory:")
+    store.initialize()
+    assert store.query("PRAGMA busy_timeout") == [{"timeout": 60_000}]
 
 
 def test_a_reply_of_twenty_thousand_parts_never_reaches_the_database(app, capsys):

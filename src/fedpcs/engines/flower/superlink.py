@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
+from flwr.supercore import sql_mixin
 from flwr.superlink import extensions
 from flwr.superlink.cli.flower_superlink import flower_superlink
 from starlette.middleware import Middleware
@@ -23,10 +24,15 @@ _MOST_BODY_BYTES = 8 * 2**20  # a part has 5 MB at most, and little around it
 _MOST_TEXT_BYTES = 2 * 2**20
 _FEW_PARTS = 32
 _TOO_LARGE = 413
+# Flower waits 5 s for a database that is locked, then answers with an error that ends whoever asked: nodes, and the
+# process that starts runs. After a minute they have asked again by themselves.
+_LOCKED_MILLISECONDS = "60000"
 
 
 def run_superlink(arguments: Sequence[str]) -> None:
     """Run `flower-superlink` with these arguments and with the limits, until it ends."""
+    pragmas: Any = sql_mixin  # its name is not exported
+    pragmas.SQLITE_PRAGMAS = (*pragmas.SQLITE_PRAGMAS, ("busy_timeout", _LOCKED_MILLISECONDS))
     extensions.get_middleware = lambda: (Middleware(BodyLimit),)
 
     def innermost(app: FastAPI) -> None:  # behind Flower's check of who a node is
