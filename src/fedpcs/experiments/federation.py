@@ -122,7 +122,7 @@ def serve(
 
 def _one_line(say: Callable[[str], None]) -> Callable[[str], None]:
     """Return `say` for words that clients may have a part in: nothing of theirs makes a line of its own."""
-    return lambda words: say(printable(words, _LONGEST_LINE))
+    return lambda words: say(printable(words.replace("\N{NO-BREAK SPACE}", " "), _LONGEST_LINE))
 
 
 def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:

@@ -1,17 +1,22 @@
 """No reply ends a run: what cannot be read, is too large or never comes is one client's failure."""
 
 import json
+import tracemalloc
 
 import lying_client_app
 import numpy as np
 import pytest
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp.strategy import FedAvg
+from google.protobuf.message import DecodeError
 from http_grid import SuperLink, http_grid
 from local_grid import LocalGrid
 
 from fedpcs.engines.flower import guarded_grid, messages
 from fedpcs.engines.flower.grid_engine import GridEngine
 from fedpcs.engines.flower.guarded_grid import GuardedGrid
+from fedpcs.engines.flower.strategy import SampledStrategy
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import ClientFailure, ClientReport, Task
 
@@ -160,8 +165,6 @@ class Raising(LocalGrid):
 
 
 def test_any_grid_that_raises_on_one_reply_gives_the_others():
-    from flwr.clientapp import ClientApp
-
     app = ClientApp()
 
     @app.train()
@@ -215,3 +218,66 @@ def test_a_model_of_equal_numbers_is_one_chunk_listed_often_and_comes_through():
     superlink.put(Message(RecordDict({"numbers": messages.model_record(zeros)}), reply_to=message))
     (reply,) = grid.pull_messages([message_id])
     assert reply.content["numbers"]["values"].data == message.content["numbers"]["values"].data
+
+
+def played(strategy, lie):
+    """Two rounds of a strategy over the bytes of Flower's wire: each client adds one, the second lies in the first."""
+    superlink = SuperLink()
+    grid = http_grid(superlink)
+    grid.get_node_ids = lambda: list(NODES.values())
+    push = grid.push_messages
+
+    def answered(outgoing):
+        outgoing = list(outgoing)
+        ids = push(outgoing)
+        for message in outgoing:
+            told = message.content
+            model = ArrayRecord({"weight": Array(told["arrays"]["weight"].numpy() + 1)})
+            content = RecordDict(
+                {"arrays": model, "text": MetricRecord({"num-examples": 10 + message.metadata.dst_node_id})}
+            )
+            is_struck = message.metadata.dst_node_id == NODES[1] and told["config"]["server-round"] == 1
+            superlink.put(Message(lie(content) if is_struck else content, reply_to=message))
+        return ids
+
+    grid.push_messages = answered
+    first = ArrayRecord({"weight": Array(np.zeros(3, np.float32))})
+    return strategy.start(grid, first, num_rounds=2, timeout=5.0).arrays["weight"].numpy()
+
+
+def without_protobuf(content):
+    return RecordDict({**content, "text": lying_client_app.forged_body(MetricRecord, b"\xff\xfe no protobuf")()})
+
+
+def test_our_strategy_goes_on_where_stock_fedavg_ends():
+    """F31, and the column of docs/faults.md that says what FedAvg does."""
+    with pytest.raises(DecodeError):
+        played(FedAvg(fraction_evaluate=0.0), without_protobuf)
+    strategy = SampledStrategy("random", cohort_size=3, fraction_evaluate=0.0)
+    np.testing.assert_array_equal(played(strategy, without_protobuf), 2.0)
+    (refused,) = strategy.refused
+    assert (refused.server_round, refused.phase) == (1, "train")
+    assert "DecodeError" in refused.reason
+
+
+def test_stock_fedavg_puts_together_what_a_list_of_chunks_says():
+    """60 bytes for each copy of a chunk; here of 132 bytes, on the wire of 5 MB."""
+
+    def lie(content):
+        told = {"dtype": "float32", "shape": [3], "stype": "numpy.ndarray", "arraychunk_ids": [0] * 10**5}
+        forged = ArrayRecord()
+        data = content["arrays"]["weight"].data
+        forged["weight"] = lying_client_app.forged_body(Array, json.dumps(told).encode())(
+            "f", (3,), "numpy.ndarray", data
+        )
+        return RecordDict({**content, "arrays": forged})
+
+    def peak(strategy):
+        tracemalloc.start()
+        played(strategy, lie)
+        _, found = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return found
+
+    assert peak(FedAvg(fraction_evaluate=0.0)) > 13 * 10**6
+    assert peak(SampledStrategy("random", cohort_size=3, fraction_evaluate=0.0)) < 8 * 10**6
