@@ -9,7 +9,6 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-import lying_client_app
 import pytest
 import test_deployment
 from test_deployment import HERE, local, make_app, spent_where_drawn, wait_until
@@ -94,14 +93,13 @@ def test_no_lie_on_the_wire_ends_a_run_loses_a_node_or_fills_memory(deployments,
 
 
 def test_a_client_that_lies_from_the_first_word_keeps_nobody_from_starting(deployments, tmp_path):
-    changes = [("rounds = 5", "rounds = 1"), ("sampling_ratio = 0.67", "sampling_ratio = 1.0")]
+    changes = [("rounds = 5", "rounds = 2"), ("sampling_ratio = 0.67", "sampling_ratio = 1.0")]
     app = make_app(tmp_path / "app", changes, client_app=HERE / "lying_client_app.py")
     federation = deployments()
-    (tmp_path / "faults").write_text("hello:records hello:bulk")
+    (tmp_path / "faults").write_text("hello:records")
     federation.start_run(app, "run")
     wait_until(lambda: federation.log("run").count("is connected") == 2, 300.0, lambda: federation.log("run"))
     time.sleep(30.0)
     (tmp_path / "faults").write_text("")  # it thinks better of it
     wait_until(lambda: (tmp_path / "run" / "result.json").exists(), 600.0, lambda: federation.log("run"))
     assert all(process.poll() is None for process in federation.processes[:4])
-    assert lying_client_app.MANY_RECORDS == 20_000
