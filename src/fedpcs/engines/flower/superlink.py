@@ -1,6 +1,6 @@
 """Flower's SuperLink with a limit on what nodes may send it.
 
-Flower's own takes whatever a node sends: a reply of 20,000 records locks its database for a minute, which ends the run
+Flower's own takes whatever a node sends: a reply of 20,000 records locks its database for 45 s, which ends the run
 and leaves every node offline, and a reply of 500 MB is kept whole. Here a node's request is refused before it gets so
 far. No option is needed: a reply may be twice as large as the largest message of its run, and two megabytes more.
 """
