@@ -199,7 +199,7 @@ def test_caps_are_reported(tmp_path):
     "verb",
     [
         *("run", "resume", "compare", "reproduce", "report", "solve", "verify", "theory", "doctor", "privacy"),
-        *("samplers", "audit", "data-list", "data-fetch", "data-check"),
+        *("samplers", "audit", "data-list", "data-fetch", "data-check", "superlink", "node"),
     ],
 )
 def test_help_is_plain_text_with_an_example(verb):
