@@ -99,7 +99,8 @@ def start_superlink(folder: Path, port: int) -> subprocess.Popen[bytes]:
     return _start(
         folder,
         "superlink",
-        *("flower-superlink", "--host", "127.0.0.1", "--port", port, "--enable-supernode-auth"),
+        *("fedpcs", "superlink", "--host", "127.0.0.1", "--port", port, "--enable-supernode-auth"),
+        *("--database", folder / "superlink.db"),
         *("--ssl-ca-certfile", secrets / "ca.crt"),
         *("--ssl-certfile", secrets / "server.pem", "--ssl-keyfile", secrets / "server.key"),
     )
@@ -151,7 +152,7 @@ def start_supernode(
     return _start(
         folder,
         f"supernode{number}",
-        *("flower-supernode", "--superlink", f"127.0.0.1:{port}", "--host", "127.0.0.1", "--port", node_port),
+        *("fedpcs", "node", "--superlink", f"127.0.0.1:{port}", "--host", "127.0.0.1", "--port", node_port),
         *("--root-certificates", authority or secrets / "ca.crt"),
         *("--auth-supernode-private-key", key or secrets / f"node{number}"),
         *("--node-config", settings(**{**config, **told})),

@@ -148,7 +148,8 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(as_toml(config), encoding="utf-8")
     about = {"data": {"name": "digits", "checksum": "c0ffee", "num_test": 1000}, "fedpcs": "9.8.7", "forced": []}
-    (folder / "manifest.json").write_text(json.dumps({**about, "notes": [], "data_dir": None, **(manifest or {})}))
+    about = {**about, "config": config.model_dump(mode="json"), "notes": [], "data_dir": None, **(manifest or {})}
+    (folder / "manifest.json").write_text(json.dumps(about))
     for name, values in accuracy.items():
         for index, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
             num_rounds = (stopped or {}).get((name, seed), config.rounds)

@@ -29,7 +29,7 @@ from fedpcs.experiments.cell_process import run_cell
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.exhibits.registry import Exhibit
 from fedpcs.experiments.page_export import export_csv
-from fedpcs.experiments.run_config import PrivacyConfig, as_toml, load_run_config, make_run_config
+from fedpcs.experiments.run_config import as_toml, load_run_config, make_run_config
 from fedpcs.experiments.run_store import locked
 from fedpcs.experiments.sweep import run_cells, solve_games
 from fedpcs.experiments.sweep_config import Cell, kept_key, make_cells, make_sweep_config
@@ -82,17 +82,14 @@ def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
     assert store.read(cells[0]).seconds > 0.0
 
 
-def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, capsys):
-    cells, _ = whole
-    private = [
-        replace(cell, config=cell.config.model_copy(update={"privacy": PrivacyConfig(mode="record")})) for cell in cells
-    ]
-    compare.print_sweep(compare.WrittenSweep(Path("page"), (), (*cells, *private), {}, "", ()), as_json=False)
+def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, tmp_path, capsys):
+    """No privacy, and what else a reader must know: clients are paid all the same."""
+    _, store = whole
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
+    compare.print_sweep(compare.write_sweep(tmp_path), as_json=False)
     said = capsys.readouterr().out.splitlines()
-    assert [line for line in said if line in (standing_words("none", "fast"), standing_words("record", "fast"))] == [
-        "No privacy: updates leave clients as they are.",
-        standing_words("record", "fast"),
-    ]
+    assert standing_words("none", "fast") in said
+    assert any(line.startswith("Rewards are paid all the same") for line in said)
 
 
 def test_done_cells_are_reused_by_other_sweeps(whole, monkeypatch):
@@ -399,7 +396,7 @@ def test_a_sweep_tells_the_three_differences_and_what_is_sure_first(whole, tmp_p
     assert (found["accuracy"]["low"], found["accuracy"]["high"]) == pytest.approx((twin.low, twin.high))
     assert found["epsilon"] is found["paid"] is None
     assert found["left_out"] == {"epsilon": "no client spends any ε", "paid": "only fedpcs pays"}
-    assert "only fedpcs pays" in printed["headline"]
+    assert printed["headline"] == "Only fedpcs pays; accuracy cannot be told apart."
     compare.print_sweep(written, as_json=False)
     said = capsys.readouterr().out
     assert said.startswith(f"{printed['headline']}\n")
@@ -590,7 +587,7 @@ def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
     page = comparison_page("grid", done)
     export_csv(page, tmp_path / "cells.csv")
     assert {row["set.training.learning_rate"] for row in table_of(tmp_path)} == {"0.5", "1.0"}
-    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {}, page.headline, ())
+    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {}, page.headline, (), (), ())
     compare.print_sweep(written, as_json=False)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert "learning_rate" in lines[0]

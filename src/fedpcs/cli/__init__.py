@@ -22,6 +22,7 @@ from fedpcs.cli import theory as theory
 from fedpcs.cli import checks as checks
 from fedpcs.cli import data as data
 from fedpcs.cli import ledgers as ledgers
+from fedpcs.cli import deployment as deployment
 # isort: on
 
 

@@ -81,7 +81,7 @@ def privacy(
     And back: fedpcs privacy --epsilon 8 --delta 1e-5
     """
     if (rho is None) == (epsilon is None):
-        what = "what is to be converted is missing" if rho is None else "RHO and --epsilon convert into each other"
+        what = "what is to be converted is missing" if rho is None else "RHO and --epsilon were both given"
         raise InvalidInput(
             f"{what}. Give one of them: a budget, as in `fedpcs privacy 0.5`, or an ε, as in `fedpcs privacy --epsilon "
             "8`. RHO is a zCDP budget ρ."

@@ -17,9 +17,11 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
 
 from fedpcs import _format
+from fedpcs._outside import printable
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
+from fedpcs.engines.flower.guarded_grid import GuardedGrid
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import checkpoint
@@ -41,6 +43,7 @@ from fedpcs.sampling import Sampler
 
 # Flower's nodes and server look for messages every three seconds.
 _POLL_SECONDS = 0.5
+_LONGEST_LINE = 600
 _ASKED = ("label_counts", "update_norm", "loss")
 IntArray = NDArray[np.int64]
 
@@ -94,6 +97,8 @@ def serve(
         InvalidInput: The sampler needs what clients of a deployment do not tell, or the folder is another run's.
         QuorumNotReached: Too few clients are connected, or answer.
     """
+    say = _one_line(say)
+    grid = GuardedGrid(grid, say)
     arm = Arm(config.sampling.samplers[0], config.seeds[0])
     sampler = sampler_of(config, arm.sampler)
     _check_told(sampler, say)
@@ -113,6 +118,11 @@ def serve(
         store.finish(run_result(store, config))
     say(f"done: {store.report}")
     return store
+
+
+def _one_line(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return `say` for words that clients may have a part in: nothing of theirs makes a line of its own."""
+    return lambda words: say(printable(words.replace("\N{NO-BREAK SPACE}", " "), _LONGEST_LINE))
 
 
 def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
@@ -210,7 +220,7 @@ def _run(
     settings = Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,
-        checkpoint_every=config.checkpoint_every,
+        checkpoint_every=1,  # a round done over is charged to its clients again: their noise is new
         redraws=config.engine.redraws,
         presence=presence,
         say=say,

@@ -20,6 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 import fedpcs
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
@@ -64,10 +66,25 @@ class RunStore:
         return ArmStore(self.folder / "arms" / f"{sampler.replace(':', '.')}-seed{seed}")
 
     def config(self) -> RunConfig:
-        """Read the run's configuration.
+        """Read the configuration the run was made with.
 
         Raises:
-            CorruptFile: It is damaged, or of another make.
+            CorruptFile: It is damaged, or no longer the one in the manifest.
+        """
+        found = self.config_as_it_stands()
+        try:
+            is_the_same = RunConfig.model_validate(self.manifest.get("config")) == found
+        except ValidationError:
+            is_the_same = False
+        if not is_the_same:
+            raise CorruptFile(f"{self.folder / 'config.toml'}: is not the configuration in manifest.json. {NEW_RUN}")
+        return found
+
+    def config_as_it_stands(self) -> RunConfig:
+        """Read the configuration, which may have been changed since the run began: `check_same` says if it was.
+
+        Raises:
+            CorruptFile: It is damaged.
         """
         try:
             return load_run_config(str(self.folder / "config.toml"))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs._outside import printable
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine, Score
 from fedpcs.errors import BudgetExhausted, CorruptFile, DeviceLost, FedpcsError, Interrupted, QuorumNotReached
@@ -32,6 +33,7 @@ from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound,
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 
+_LONGEST_REASON = 500
 _LEDGER_LOST = "{path}: charges of rounds that are done are missing. Put back a copy of the ledger, or start a new run."
 
 
@@ -244,10 +246,12 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
     for client in sorted(set(waiting) - accounted):
         failures[client] = ClientFailure(opened.round_index, client, "absent", "no reply came")
     in_order = sorted(refused, key=lambda item: (item.client, item.kind, item.reason))
+    failed = [failures[client] for client in sorted(set(failures) - set(admitted))]
+    # Here all words that clients have a part in come by, on their way to the log, the report and the terminal.
     return Heard(
         tuple(admitted[client] for client in sorted(admitted)),
-        tuple(in_order),
-        tuple(failures[client] for client in sorted(set(failures) - set(admitted))),
+        tuple(replace(item, reason=printable(item.reason, _LONGEST_REASON)) for item in in_order),
+        tuple(replace(item, reason=printable(item.reason, _LONGEST_REASON)) for item in failed),
     )
 
 

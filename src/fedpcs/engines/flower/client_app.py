@@ -8,6 +8,7 @@ is released, whatever the server's says.
 from __future__ import annotations
 
 import faulthandler
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ import numpy as np
 from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
+from fedpcs._outside import printable
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_books import ClientBooks
 from fedpcs.engines.inprocess import InProcessEngine
@@ -30,6 +32,8 @@ from fedpcs.learning.releases import release_event, source_of
 from fedpcs.learning.threads import one_thread
 
 _GRACE_SECONDS = 5.0
+_LONGEST_LINE = 600
+Handler = Callable[[Message, Context], Message]
 
 
 @dataclass(frozen=True)
@@ -61,11 +65,13 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
     app = ClientApp()
 
     @app.query("hello")
+    @_fails_in_one_line
     def hello(message: Message, context: Context) -> Message:
         member = member_of(context, "")
         return Message(messages.hello_content(messages.Hello(member.name, member.num_samples)), reply_to=message)
 
     @app.query("terms")
+    @_fails_in_one_line
     def terms(message: Message, context: Context) -> Message:
         announcement = messages.read_announcement(message.content)
         books = member_of(context, announcement.run).books
@@ -75,6 +81,7 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
         return Message(messages.budgets_content(budgets), reply_to=message)
 
     @app.query("question")
+    @_fails_in_one_line
     def question(message: Message, context: Context) -> Message:
         asked, task, parameters = messages.read_question(message.content)
         member = member_of(context, task.run)
@@ -85,6 +92,7 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
         return Message(messages.number_content(answer), reply_to=message)
 
     @app.train()
+    @_fails_in_one_line
     def train(message: Message, context: Context) -> Message:
         task, parameters = messages.read_task(message.content)
         member = member_of(context, task.run)
@@ -96,6 +104,22 @@ def make_client_app(member_of: Callable[[Context, str], Member]) -> ClientApp:
         return Message(messages.report_content(report), reply_to=message)
 
     return app
+
+
+def _fails_in_one_line(handler: Handler) -> Handler:
+    """Return a handler whose errors Flower may log as they are: a message of the server has a part in their words."""
+
+    @functools.wraps(handler)
+    def handled(message: Message, context: Context) -> Message:
+        try:
+            return handler(message, context)
+        except Exception as error:
+            words = str(error)
+            if len(words) <= _LONGEST_LINE and words.isprintable():
+                raise
+            raise FedpcsError(printable(f"{type(error).__name__}: {words}", _LONGEST_LINE)) from None
+
+    return handled
 
 
 def _answer(member: Member, task: Task, parameters: Values, seconds: float) -> ClientReport:
@@ -116,7 +140,7 @@ def _answer(member: Member, task: Task, parameters: Values, seconds: float) -> C
 
 def kept_here(name: str, told: str, words: str) -> FedpcsError:
     """Write words to this node's log, and return an error that tells less: they may speak of records or limits."""
-    print(f"fedpcs: {name} fails: {words}", file=sys.stderr, flush=True)
+    print(f"fedpcs: {printable(f'{name} fails: {words}', _LONGEST_LINE)}", file=sys.stderr, flush=True)
     return FedpcsError(f"{told}; why is in the log of {name}")
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
+from fedpcs.engines.flower.named_arrays import array_of
 from fedpcs.errors import InvalidInput
 from fedpcs.game.rules import Terms, announce
 from fedpcs.learning import wire
@@ -28,6 +29,7 @@ from fedpcs.learning.protocol import ClientReport, Task
 
 HELLO, TERMS, QUESTION, TRAIN = "query.hello", "query.terms", "query.question", "train"
 _MOST_TEXT = 2**20
+_LONGEST_NAME = 100
 _NUMBERS, _TEXT, _FLAT = "numbers", "text", "values"
 
 
@@ -124,8 +126,10 @@ def read_hello(content: RecordDict) -> Hello:
     """Return a client's first words, checked."""
     found = _json(content)
     name, size = found.get("name"), found.get("num_samples")
-    if not (isinstance(name, str) and 0 < len(name) <= 64 and name.isprintable()):
-        raise wire.MessageRefused(f"a client's name must have 1 to 64 printable characters, got {str(name)[:40]!r}.")
+    if not (isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable()):
+        raise wire.MessageRefused(
+            f"a client's name must have 1 to {_LONGEST_NAME} printable characters, got {str(name)[:40]!r}."
+        )
     if type(size) is not int or not 1 <= size < 2**48:
         raise wire.MessageRefused(f"num_samples must be a whole number of at least 1, got {str(size)[:40]!r}.")
     return Hello(name, size)
@@ -203,8 +207,4 @@ def _values(content: RecordDict) -> Values:
     record = content.array_records.get(_NUMBERS)
     if record is None or list(record) != [_FLAT]:
         raise wire.MessageRefused("message must hold one array of numbers.")
-    try:
-        found: Values = record[_FLAT].numpy()
-    except Exception as error:  # bytes from elsewhere: whatever reading them raises, they are no array
-        raise wire.MessageRefused(f"message's array cannot be read: {type(error).__name__}.") from None
-    return found
+    return array_of(record[_FLAT])
