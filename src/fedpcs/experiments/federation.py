@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fedpcs import _format
 from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.announcement import Announcement
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
 from fedpcs.engines.inprocess import InProcessEngine
@@ -174,7 +175,7 @@ def _run(
     sizes = np.array([one["num_samples"] for one in roster], dtype=np.int64)
     name = f"{config.name}/{arm.sampler}/{arm.seed}"
 
-    def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
+    def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
     arm_store = store.arm(arm.sampler, arm.seed)
@@ -226,7 +227,7 @@ def _run(
 def ask_terms(
     grid: Grid,
     nodes: Mapping[int, int],
-    announcement: messages.Announcement,
+    announcement: Announcement,
     clients: IntArray,
     deadline_seconds: float,
     poll_seconds: float,
