@@ -128,7 +128,7 @@ def start_supernode(
     key: Path | None = None,
     **told: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a client's node; what follows --node-config stays on its machine.
+    """Start a client's node, told of nothing but where its settings are.
 
     Args:
         folder: Of the federation.
@@ -137,16 +137,8 @@ def start_supernode(
         node_port: Its own.
         authority: Whose server it trusts; by default the federation's.
         key: Its private key; by default the one made for it.
-        told: More of its node-config, with _ for -.
+        told: More of its settings.
     """
-    aversion, budget = CLIENTS[number % len(CLIENTS)]
-    config = {
-        "partition_id": number % len(CLIENTS),
-        "num_partitions": len(CLIENTS),
-        "privacy_aversion": aversion,
-        "initial_budget": budget,
-        "state_dir": folder / f"client{number}",
-    }
     secrets = folder / "secrets"
     return _start(
         folder,
@@ -154,16 +146,34 @@ def start_supernode(
         *("flower-supernode", "--superlink", f"127.0.0.1:{port}", "--host", "127.0.0.1", "--port", node_port),
         *("--root-certificates", authority or secrets / "ca.crt"),
         *("--auth-supernode-private-key", key or secrets / f"node{number}"),
-        *("--node-config", settings(**{**config, **told})),
+        *("--node-config", settings(settings=write_settings(folder, number, **told))),
     )
+
+
+def write_settings(folder: Path, number: int, **told: Any) -> Path:
+    """Write what a client states itself, to a file that only its owner can read: docs/deploy.md has all keys."""
+    aversion, budget = CLIENTS[number % len(CLIENTS)]
+    config = {
+        "partition_id": number % len(CLIENTS),
+        "num_partitions": len(CLIENTS),
+        "privacy_aversion": aversion,
+        "initial_budget": budget,
+        "state_dir": folder / f"client{number}",
+        "accepts.budget_unit": 0.01,
+        **told,
+    }
+    lines = [f'{key} = "{it}"' if isinstance(it, str | Path) else f"{key} = {it}" for key, it in config.items()]
+    path = folder / f"node{number}.toml"
+    _write(path, "\n".join([*lines, ""]).encode())
+    return path
 
 
 def settings(**told: Any) -> str:
     """Return settings as Flower reads them on a command line.
 
     Example:
-        >>> settings(partition_id=0, state_dir="/var/lib/fedpcs")
-        'partition-id=0 state-dir="/var/lib/fedpcs"'
+        >>> settings(num_clients=2, run_dir="/var/lib/fedpcs")
+        'num-clients=2 run-dir="/var/lib/fedpcs"'
     """
     words = {name.replace("_", "-"): value for name, value in told.items()}
     return " ".join(f'{name}="{it}"' if isinstance(it, str | Path) else f"{name}={it}" for name, it in words.items())
@@ -224,7 +234,7 @@ def up(folder: Path, ports: Sequence[int] = PORTS, **told: Any) -> list[subproce
     Args:
         folder: Where keys, logs and state are kept.
         ports: The SuperLink's, then one for each node.
-        told: More of every node's node-config, with _ for -.
+        told: More of every node's settings.
     """
     make_secrets(folder / "secrets", len(CLIENTS))
     write_connection(folder, ports[0])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import disk_errors, read_object, write_json, write_whole
+from fedpcs.experiments.files import PRIVATE_FOLDER, disk_errors, open_private, read_object, write_json, write_whole
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class ArmStore:
     def create(self) -> None:
         """Make the folder."""
         with disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
 
     def append(self, record: dict[str, Any]) -> None:
         """Add a round's line, and have it on the disk before returning."""
         line = json.dumps(record, allow_nan=False) + "\n"
-        with disk_errors(self.log), self.log.open("ab") as stream:
+        with disk_errors(self.log), open_private(self.log) as stream:
             stream.write(line.encode())
             stream.flush()
             os.fsync(stream.fileno())

@@ -125,7 +125,7 @@ def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
     if measured := [name for name in MEASURES if name in sampler.hears]:
         say(
             f"sampler {sampler.name} hears {', '.join(measured)} of clients that were drawn, which is private and "
-            "charged to nobody: only nodes started with may-be-asked=true answer it"
+            "charged to nobody: only clients whose settings say may_be_asked = true answer it"
         )
 
 
