@@ -98,9 +98,10 @@ def test_what_undoes_a_clients_protection_is_said(node, accepts, subject, standi
 
 
 def test_a_run_is_held_to_what_the_client_accepts(node):
-    config = load_run_config("default", ["game.budget_unit=0.01", "privacy.noise=secure"])
+    told = ["privacy.noise=secure", "privacy.clip_norm=1.0"]
+    config = load_run_config("default", [*told, "game.budget_unit=0.01"])
     assert found(node(), config)["run"].standing == "fine"
-    other = load_run_config("default", ["game.budget_unit=0.02", "privacy.noise=secure"])
+    other = load_run_config("default", [*told, "game.budget_unit=0.02"])
     check = found(node(), other)["run"]
     assert check.standing == "wrong"
     assert "budget_unit must be 0.01 by this client's own settings, got 0.02" in check.found

@@ -6,11 +6,11 @@ It writes what comes back to replies.json in its run-dir: for each lie what was 
 import json
 from pathlib import Path
 
+from fedpcs_app import forgeries
 from flwr.app import Message, RecordDict
 from flwr.serverapp import ServerApp
 
 from fedpcs.engines.flower import messages
-from fedpcs_app import forgeries
 
 app = ServerApp()
 SECONDS = 900.0

@@ -118,3 +118,31 @@ def test_damaged_books_are_not_written_over(books):
 def test_private_numbers_out_of_range_are_refused(aversion, budget):
     with pytest.raises(InvalidInput):
         Preferences(aversion, budget)
+
+
+def test_a_folder_that_others_can_look_into_is_refused_with_the_command_that_closes_it(books):
+    books.folder.mkdir(mode=0o750)
+    with pytest.raises(InvalidInput, match=f"mode 0750.*chmod 700 {books.folder}"):
+        books.agree(TOLD)
+    with pytest.raises(InvalidInput, match="chmod 700"):
+        charge(books, Task("run", 0, 3, "n", Rho.of(0.1)))
+    assert list(books.folder.iterdir()) == []
+
+
+def test_bounds_that_leave_out_what_a_client_would_spend_first_are_refused_without_that_number(books):
+    with pytest.raises(InvalidInput, match=r"must hold what this client would spend first, got \[0.01, 7\]"):
+        books.agree(announcement(ROUNDS, budget_bounds=(0.01, 7.0)))
+
+
+def test_one_told_from_the_beginning_after_it_came_late_starts_from_its_initial_budget(books):
+    late = replace(TOLD, first_round=3, reward=(7.0,) * 3, mean_budget=(6.0,) * 3, cohort_size=(20,) * 3)
+    books.agree(late)
+    earlier = replace(TOLD, first_round=1, reward=(7.0,) * 5, mean_budget=(6.0,) * 5, cohort_size=(20,) * 5)
+    assert books.agree(earlier)[0] == int(UNIT * 8.0 * 1e9)
+
+
+def test_what_was_agreed_is_released_only_while_the_client_still_accepts_it(books):
+    task = Task("run", 0, 3, "n", Rho(int(books.agree(TOLD)[0])))
+    books.check(task)
+    with pytest.raises(InvalidInput, match=r"budget_bounds must be within \[0.01, 8\] by this client's own settings"):
+        replace(books, accepted=replace(books.accepted, budget_bounds=(0.01, 8.0))).check(task)

@@ -394,7 +394,7 @@ def test_honest_nodes_spend_nothing_on_a_server_that_changed_a_line_and_keep_the
     assert own in code
     (app / "fedpcs_app" / "server_app.py").write_text(code.replace(own, repr(str(tmp_path / "lying.toml"))))
     federation = deployments()
-    run = federation.start_run(app, "lied")
+    run = federation.start_run(app, "lied", run_dir="lied")
     seen = set()
     wait_until(lambda: seen.update(command_lines(federation)) or run.poll() is not None, 600.0, lambda: "no end")
     assert "budget_unit must be 0.01 by this client's own settings, got 100.0" in (said := federation.log("lied"))

@@ -186,6 +186,15 @@ def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finish
     assert sum("is connected" in words for words in said) == 3
 
 
+def test_what_both_sides_leave_on_disk_is_their_owners_alone(finished):
+    folder, *_ = finished
+    kept = [folder / "client0" / "agreed.json", folder / "run" / "config.toml", folder / "run" / "report.html"]
+    kept += [folder / "run" / "roster.json", *(folder / "run").rglob("*.ckpt"), *(folder / "run").rglob("model.pt")]
+    assert len(kept) > 5
+    kept += [*(folder / "run").rglob("rounds.jsonl"), folder / "run", folder / "client0"]
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+
+
 def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(wire, config, tmp_path):
     class Killed(BaseException):
         pass
