@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 HERE = Path(__file__).resolve().parent
 CLIENTS = ((0.35, 4.0), (0.60, 6.5), (0.85, 9.0))  # privacy aversion and initial budget: each node's own secret
@@ -284,10 +284,18 @@ def _watch(folder: Path, processes: Sequence[subprocess.Popen[bytes]]) -> None:
 def _start(folder: Path, name: str | None, *command: object) -> subprocess.Popen[bytes]:
     """Start a command; what it prints goes to a log of that name, or is seen."""
     with contextlib.ExitStack() as opened:
-        log = None if name is None else opened.enter_context((folder / f"{name}.log").open("ab"))
+        log = None if name is None else opened.enter_context(_log(folder / f"{name}.log"))
         own = name is not None  # so that Ctrl-C is for us, and we end what we started
         words = [str(word) for word in command]
-        return subprocess.Popen(words, env=environment(folder), stdout=log, stderr=log, start_new_session=own)
+        return subprocess.Popen(
+            words, env=environment(folder), stdout=log, stderr=log, start_new_session=own, umask=0o077
+        )
+
+
+def _log(path: Path) -> BinaryIO:
+    """Open a log that only its owner may read: a node's may name its client's private numbers."""
+    path.touch(mode=0o600)
+    return path.open("ab")
 
 
 def _write(path: Path, content: bytes) -> None:

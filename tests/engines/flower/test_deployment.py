@@ -413,7 +413,12 @@ def test_honest_nodes_spend_nothing_on_a_server_that_changed_a_line_and_keep_the
     assert (tmp_path / "run" / "result.json").exists(), said
     for kept in ("run", "client0", "client1", "client2"):
         assert (tmp_path / kept).stat().st_mode & 0o077 == 0
-    for path in [*tmp_path.glob("client*/agreed.json"), *tmp_path.glob("run/arms/*/*.*"), *tmp_path.glob("run/*.*")]:
+    for path in [
+        *tmp_path.glob("*.log"),
+        *tmp_path.glob("client*/agreed.json"),
+        *tmp_path.glob("run/arms/*/*.*"),
+        *tmp_path.glob("run/*.*"),
+    ]:
         if path.is_file() and "ledger" not in path.name:
             assert path.stat().st_mode & 0o077 == 0, path
 
