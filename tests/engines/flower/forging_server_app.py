@@ -6,7 +6,6 @@ It writes what comes back to replies.json in its run-dir: for each lie what was 
 import json
 from pathlib import Path
 
-from fedpcs_app import forgeries
 from flwr.app import Message, RecordDict
 from flwr.serverapp import ServerApp
 
@@ -18,6 +17,8 @@ SECONDS = 900.0
 
 @app.main()
 def main(grid, context):
+    from fedpcs_app import forgeries  # test_deployment.py puts it beside this file
+
     nodes = sorted(grid.get_node_ids())
     kind, content = forgeries.agreement()
     agreed = grid.send_and_receive([forgeries.sent(node, kind, content) for node in nodes], timeout=SECONDS)
