@@ -13,7 +13,15 @@ from torch import Tensor
 
 from fedpcs._chain import END_LENGTH, START, hash_at_end, sealed_line, unsealed
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import NEW_RUN, disk_errors, read_object, write_json, write_whole
+from fedpcs.experiments.files import (
+    NEW_RUN,
+    PRIVATE_FOLDER,
+    disk_errors,
+    open_private,
+    read_object,
+    write_json,
+    write_whole,
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class ArmStore:
     def create(self) -> None:
         """Make the folder."""
         with disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
 
     def append(self, record: dict[str, Any]) -> None:
         """Add a round's line with the hash of all lines up to it, and have it on the disk before returning.
@@ -65,7 +73,7 @@ class ArmStore:
         Raises:
             CorruptFile: The line before it carries no hash.
         """
-        with disk_errors(self.log), self.log.open("a+b") as stream:
+        with disk_errors(self.log), open_private(self.log) as stream:
             start = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, start - END_LENGTH))
             try:

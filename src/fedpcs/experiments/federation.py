@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fedpcs import _format
 from fedpcs._outside import printable
 from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.announcement import Announcement
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
 from fedpcs.engines.flower.guarded_grid import GuardedGrid
@@ -134,7 +135,7 @@ def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
     if measured := [name for name in MEASURES if name in sampler.hears]:
         say(
             f"sampler {sampler.name} hears {', '.join(measured)} of clients that were drawn, which is private and "
-            "charged to nobody: only nodes started with may-be-asked=true answer it"
+            "charged to nobody: only clients whose settings say may_be_asked = true answer it"
         )
 
 
@@ -184,7 +185,7 @@ def _run(
     sizes = np.array([one["num_samples"] for one in roster], dtype=np.int64)
     name = f"{config.name}/{arm.sampler}/{arm.seed}"
 
-    def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
+    def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
     arm_store = store.arm(arm.sampler, arm.seed)
@@ -236,7 +237,7 @@ def _run(
 def ask_terms(
     grid: Grid,
     nodes: Mapping[int, int],
-    announcement: messages.Announcement,
+    announcement: Announcement,
     clients: IntArray,
     deadline_seconds: float,
     poll_seconds: float,

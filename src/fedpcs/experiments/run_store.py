@@ -25,7 +25,7 @@ from pydantic import ValidationError
 import fedpcs
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import NEW_RUN, read_object, write_json, write_whole
+from fedpcs.experiments.files import NEW_RUN, PRIVATE_FOLDER, read_object, write_json, write_whole
 from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
@@ -213,8 +213,8 @@ def locked(folder: Path) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
     try:

@@ -3,11 +3,13 @@
 import json
 import sqlite3
 from contextlib import closing, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 from flwr.app import Message, RecordDict
 from local_grid import LocalGrid
+from node_files import announcement, write_settings
 
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
@@ -57,15 +59,14 @@ class Wire(LocalGrid):
 
     def tell(self, node, number, folder):
         aversion, budget = SECRETS[number]
-        self.contexts[node].node_config.update(
-            {
-                "partition-id": number,
-                "num-partitions": len(SECRETS),
-                "privacy-aversion": aversion,
-                "initial-budget": budget,
-                "state-dir": str(folder / f"client{number}"),
-            }
+        path = write_settings(
+            folder / f"client{number}.toml",
+            partition_id=number,
+            privacy_aversion=aversion,
+            initial_budget=budget,
+            state_dir=f"client{number}",
         )
+        self.contexts[node].node_config = {"settings": str(path)}
 
     def push_messages(self, pushed):
         pushed = list(pushed)
@@ -145,9 +146,10 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
         messages.TRAIN: (report, both),
     }
     announced = {
+        "version",
         "run",
         "first_round",
-        "budget_unit",
+        "conditions",
         "reward",
         "mean_budget",
         "cohort_size",
@@ -182,6 +184,15 @@ def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finish
     assert store.result["arms"][0]["accuracy"] > 0.3
     assert store.report.exists()
     assert sum("is connected" in words for words in said) == 3
+
+
+def test_what_both_sides_leave_on_disk_is_their_owners_alone(finished):
+    folder, *_ = finished
+    kept = [folder / "client0" / "agreed.json", folder / "run" / "config.toml", folder / "run" / "report.html"]
+    kept += [folder / "run" / "roster.json", *(folder / "run").rglob("*.ckpt"), *(folder / "run").rglob("model.pt")]
+    assert len(kept) > 5
+    kept += [*(folder / "run").rglob("rounds.jsonl"), folder / "run", folder / "client0"]
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
 def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(wire, config, tmp_path):
@@ -308,46 +319,57 @@ def test_a_sampler_that_needs_what_clients_do_not_tell_is_refused_at_once(run_fi
     assert wire.crossed == []
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"privacy-aversion": None}, "must name privacy-aversion"),
-        ({"partition-id": 3}, r"partition-id must be in \[0, 2\]"),
-        ({"may-be-asked": "false"}, "may-be-asked must be true or false, without quotation marks"),
-        ({"limit_epsilon": 0.1}, "Did you mean limit-epsilon"),
-        ({"limit-epsilo": 0.1}, "Did you mean limit-epsilon"),
-    ],
-)
-def test_a_node_started_wrongly_is_told_what_is_wrong(run_file, tmp_path, change, words):
-    wire = Wire(client_app(run_file), tmp_path)
-    told = wire.contexts[71].node_config
-    for name, value in change.items():
-        told.pop(name, None)
-        if value is not None:
-            told[name] = value
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    with pytest.raises(AssertionError, match=words):
-        raise AssertionError(wire.replies[number].error.reason)
+def reply_to_hello(wire, node=71):
+    (number,) = wire.push_messages([Message(RecordDict(), node, messages.HELLO)])
+    return wire.replies[number]
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("settings", "words"),
     [
-        ({"privacy-aversion": 1.37}, "privacy_aversion"),
-        ({"privacy-aversion": "zero.4"}, "zero.4"),
-        ({"initial-budget": -3.3}, "initial-budget must be"),
-        ({"initial-budget": 13.7}, r"initial-budget must be a number in [0.01, 12]"),
-        ({"limit-epsilon": -2.75}, "epsilon"),
+        ({"privacy_aversion": None}, "privacy_aversion must be given"),
+        ({"accepts": {"budget_unit": None}}, "accepts.budget_unit must be given"),
+        ({"partition_id": 3}, r"partition_id must be in [0, 2], got 3"),
+        ({"may_be_asked": "false"}, "may_be_asked must be a boolean, got 'false'"),
+        ({"limit_epsilo": 0.1}, "Did you mean 'limit_epsilon'"),
+        ({"privacy_aversion": 1.37}, "privacy_aversion must be less than or equal to 0.999, got 1.37"),
+        ({"privacy_aversion": "zero.4"}, "got 'zero.4'"),
+        ({"initial_budget": -3.3}, "initial_budget must be greater than 0, got -3.3"),
+        ({"initial_budget": 13.7}, "initial_budget must be a number in [0.01, 12], got 13.7"),
+        ({"limit_epsilon": -2.75}, "limit_epsilon must be greater than 0, got -2.75"),
+        ({"limit_epsilon": float("nan")}, "limit_epsilon must be"),
+        ({"mode": 0o640}, "other users of this machine may use this file (mode 0640). Run: chmod 600"),
+        ({"mode": 0o604}, "(mode 0604). Run: chmod 600"),
     ],
 )
-def test_wrong_private_numbers_are_told_to_the_client_alone(run_file, tmp_path, capsys, change, words):
+def test_what_is_wrong_with_a_nodes_settings_is_told_to_its_owner_alone(run_file, tmp_path, capsys, settings, words):
     wire = Wire(client_app(run_file), tmp_path)
-    wire.contexts[71].node_config.update(change)
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    reason = wire.replies[number].error.reason
-    assert "its private numbers are not what they may be" in reason
+    write_settings(tmp_path / "client0.toml", **settings)
+    reason = reply_to_hello(wire).error.reason
+    assert "its settings cannot be used; why is in the log of this node" in reason
     assert words in capsys.readouterr().err
-    assert str(next(iter(change.values()))) not in reason
+    assert str(next(iter(settings.values()))) not in reason
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["privacy-aversion", "initial-budget", "limit-epsilon", "limit_epsilon", "limit-epsilo", "state-dir", "name"],
+)
+def test_settings_on_the_command_line_where_ps_shows_them_are_refused_with_the_remedy(run_file, tmp_path, capsys, name):
+    wire = Wire(client_app(run_file), tmp_path)
+    wire.contexts[71].node_config[name] = 0.4
+    assert reply_to_hello(wire).has_error()
+    assert f"--node-config names {name}, which everybody on this machine can read" in (said := capsys.readouterr().err)
+    assert "start the node with --node-config 'settings=" in said
+
+
+def test_settings_are_named_by_an_environment_variable_too(run_file, tmp_path, capsys, monkeypatch):
+    wire = Wire(client_app(run_file), tmp_path)
+    del wire.contexts[71].node_config["settings"]
+    assert reply_to_hello(wire).has_error()
+    assert "this node has no settings" in capsys.readouterr().err
+    monkeypatch.setenv("FEDPCS_NODE_SETTINGS", str(tmp_path / "client0.toml"))
+    assert messages.read_hello(reply_to_hello(wire).content).name == "client-0"
 
 
 class Liar(Wire):
@@ -429,8 +451,7 @@ def test_a_bound_name_stays_with_its_node(run_file, tmp_path):
     # The node of client-0 is away, and that of another says it is client-0.
     wire.node_ids = [node for node in wire.node_ids if node != 71]
     other = wire.node_ids[0]
-    wire.contexts[other].node_config["name"] = "client-0"
-    wire.contexts[other].node_config["partition-id"] = 0
+    write_settings(Path(wire.contexts[other].node_config["settings"]), name="client-0", state_dir="other")
     said = []
     with suppress(QuorumNotReached):
         serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
@@ -441,17 +462,14 @@ def test_seeded_noise_is_for_simulations(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(RUN.replace('noise = "secure"', 'noise = "fast"'))
     wire = Wire(client_app(path), tmp_path)
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    assert "can be taken off again" in wire.replies[number].error.reason
-    wire.contexts[71].node_config["allow-seeded-noise"] = True
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    assert messages.read_hello(wire.replies[number].content).name == "client-0"
+    assert "noise must be 'secure' or 'exact' by this client's own settings" in reply_to_hello(wire).error.reason
+    write_settings(tmp_path / "client0.toml", accepts={"noise": "fast"})
+    assert messages.read_hello(reply_to_hello(wire).content).name == "client-0"
 
 
 def test_a_simulated_client_has_no_books_to_agree_with(tmp_path):
     from fedpcs.engines.flower.client_app import Member
 
     grid = LocalGrid(make_client_app(lambda context, run: Member("0", None, 1)), (7,))
-    told = messages.Announcement("run", 0, 1.0, (1.0,), (1.0,), (1,), 1, "budget-aware")
-    (number,) = grid.push_messages([Message(messages.announcement_content(told), 7, messages.TERMS)])
+    (number,) = grid.push_messages([Message(messages.announcement_content(announcement()), 7, messages.TERMS)])
     assert "has no books" in grid.replies[number].error.reason

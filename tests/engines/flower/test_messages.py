@@ -8,11 +8,10 @@ import pytest
 import torch
 from flwr.app import Array, ArrayRecord, Message
 from local_grid import LocalGrid
+from node_files import announcement, make_books
 
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import Member, make_client_app
-from fedpcs.engines.flower.client_books import ClientBooks, Preferences
-from fedpcs.engines.flower.messages import Announcement
 from fedpcs.engines.flower.named_arrays import array_of
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
@@ -22,7 +21,7 @@ from fedpcs.learning.wire import MessageRefused
 from fedpcs.privacy.budget import Rho
 
 CLASSES, FEATURES = 3, (1, 2, 2)
-TOLD = Announcement("run", 0, 0.01, (7.0, 7.0), (6.0, 6.0), (2, 2), 3, "budget-aware")
+TOLD = announcement(mode="client")
 REPORT = {"run", "round_index", "client", "nonce", "budget", "num_samples", "names", "shapes", "dtype", "measures"}
 # The JSON of each reply. Of a client's records it tells how many there are. Its budgets follow from its own two
 # numbers, not from records. A question is answered by clients that allow it, and reports say so.
@@ -44,7 +43,7 @@ def replies(tmp_path):
         model = make_model("linear", FEATURES, CLASSES, seed=0)
         data = made_data(lambda _: records, (size,), records, CLASSES)
         side = ClientSide(ClientPlan(mode="client", batch_size=None), model, data)
-        books = ClientBooks(tmp_path / f"{size}-{seed}", Preferences(0.5, 5.0))
+        books = make_books(tmp_path / f"{size}-{seed}", mode="client")
         member = Member("ada", side, size, books, may_be_asked=True)
         work = Task("run", 0, 0, "nonce", Rho(int(books.agree(TOLD)[0])))
         parameters = messages.model_record(np.zeros(sum(one.numel() for one in model.parameters()), np.float32))
