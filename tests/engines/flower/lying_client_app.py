@@ -1,11 +1,12 @@
 """A client app whose client lies on the wire, below what fedpcs's own client could ever send.
 
-Put in the place of the real app. Which lie is told stands in the file that nodes are told of by `faults-file`; the
+Put in the place of the real app. Which lie is told stands in the file `faults` beside nodes' settings; the
 client of partition 1 tells it, in its answers to the message kinds that the lie is for. All others are honest.
 """
 
 import json
 import os
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -94,9 +95,10 @@ app = ClientApp()
 
 def lie_of(context, kind):
     """Return what this node answers messages of a kind with, in the place of the truth; None if the truth."""
-    if int(context.node_config["partition-id"]) != LIAR:
+    settings = Path(str(context.node_config["settings"]))
+    if tomllib.loads(settings.read_text())["partition_id"] != LIAR:
         return None
-    path = Path(str(context.node_config["faults-file"]))
+    path = settings.with_name("faults")
     words = path.read_text().split() if path.exists() else []
     return next((LIES[word.removeprefix(f"{kind}:")] for word in words if word.startswith(f"{kind}:")), None)
 

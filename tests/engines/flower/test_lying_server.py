@@ -1,6 +1,5 @@
 """A server that lies to honest clients: each lie is refused in words, and nothing is trained or charged."""
 
-import json
 import sqlite3
 from contextlib import closing
 
@@ -10,6 +9,7 @@ import pytest
 from local_grid import LocalGrid
 from node_files import write_settings
 
+from fedpcs._chain import unsealed
 from fedpcs.engines.flower import messages
 from fedpcs.errors import QuorumNotReached
 from fedpcs.experiments.federation import serve
@@ -243,4 +243,4 @@ def test_a_server_that_makes_up_names_of_runs_does_not_fill_the_disk(tmp_path, m
     replies = [client.announce({"run": f"run {number}"}) for number in range(5)]
     assert [reply.has_error() for reply in replies] == [False] * 3 + [True] * 2
     assert "has agreed to 3 runs" in replies[-1].error.reason
-    assert len(json.loads(client.agreed)) == 3
+    assert len(unsealed(client.agreed.encode())[0]) == 3

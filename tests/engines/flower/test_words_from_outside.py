@@ -27,8 +27,6 @@ def served(tmp_path, monkeypatch):
     def run(lies):
         (tmp_path / "faults").write_text(lies)
         wire, said = Wire(lying_client_app.app, tmp_path), []
-        for context in wire.contexts.values():
-            context.node_config["faults-file"] = str(tmp_path / "faults")
         config = load_run_config(str(tmp_path / "run.toml"), ["data.num_clients=3", "rounds=2"])
         try:
             serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
