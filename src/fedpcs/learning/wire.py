@@ -151,6 +151,7 @@ def task_values(task: Task) -> dict[str, Any]:
         "nonce": task.nonce,
         "budget": None if task.budget is None else task.budget.nanos,
         "measures": list(task.measures),
+        "max_samples": task.max_samples,
     }
 
 
@@ -164,6 +165,7 @@ def task_of(values: dict[str, Any]) -> Task:
         values["nonce"],
         None if budget is None else Rho(budget),
         tuple(values["measures"]),
+        values["max_samples"],
     )
 
 

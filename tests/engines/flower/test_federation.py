@@ -157,7 +157,7 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
     assert told == {
         messages.HELLO: (set(), set()),
         messages.TERMS: (announced, text),
-        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures"}, both),
+        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures", "max_samples"}, both),
     }
     from_clients = " ".join(text_of(reply.content) for _, reply in wire.crossed)
     assert json.loads(text_of(wire.crossed[-1][1].content))["measures"] == {}
