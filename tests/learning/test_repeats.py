@@ -3,73 +3,67 @@
 import dataclasses
 
 import numpy as np
-import pytest
 
 from fedpcs.learning.admission import Admitted
 from fedpcs.learning.aggregate import l2_norm
-from fedpcs.learning.client import MODES, ClientPlan
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import ClientReport
-from fedpcs.learning.repeats import nothing_seen, remembered, without_repeats
-from fedpcs.learning.server_values import Heard, OpenRound, ServerPlan, ServerState
+from fedpcs.learning.repeats import is_new, nothing_seen, remembered, without_repeats
+from fedpcs.learning.server_values import Heard, OpenRound, ServerState
 
-NOISY = tuple(mode for mode in MODES if mode != "none")
 LAYOUT = Layout(("weight",), ((500,),))
 
 
-def admitted(client, values):
+def admitted(client, values, is_noisy=True):
     report = ClientReport("toy", 0, client, "nonce", None, 10, LAYOUT, values)
-    return Admitted(report, l2_norm(values))
+    return Admitted(report, l2_norm(values), is_noisy)
 
 
 def fresh(seed, size=500):
     return np.random.default_rng(seed).normal(size=size).astype(np.float32)
 
 
-def heard_of(*pairs):
-    return Heard(tuple(admitted(client, values) for client, values in pairs), (), ())
+def heard_of(*pairs, is_noisy=True):
+    return Heard(tuple(admitted(client, values, is_noisy) for client, values in pairs), (), ())
 
 
 def at(round_index):
-    """What the functions look at of a round, a state and a plan; the rest of those is another file's."""
-    return dataclasses.replace(OpenRound(0, 0, None, None, ()), round_index=round_index)
+    """A round, of which the functions look at the number alone."""
+    return OpenRound(round_index, 0, None, None, ())
 
 
-def sifted(mode, seen, round_index, heard):
-    blank = {item.name: None for item in dataclasses.fields(ServerPlan)}
-    plan = ServerPlan(**{**blank, "client": ClientPlan(mode=mode)})
-    state = ServerState(**{**{item.name: None for item in dataclasses.fields(ServerState)}, "seen": seen})
-    return without_repeats(plan, state, at(round_index), heard)
+def state_with(seen):
+    """A state, of which the functions look at what was seen alone."""
+    return ServerState(**{**{item.name: None for item in dataclasses.fields(ServerState)}, "seen": seen})
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_an_update_of_an_earlier_round_is_refused_and_the_reason_names_it(mode):
+def two_rounds():
     seen = remembered(nothing_seen(), at(3), heard_of((1, fresh(1)), (4, fresh(4))))
-    seen = remembered(seen, at(4), heard_of((1, fresh(11))))
-    found = sifted(mode, seen, 5, heard_of((1, fresh(1)), (2, fresh(4)), (3, fresh(3))))
+    return state_with(remembered(seen, at(4), heard_of((1, fresh(11)))))
+
+
+def test_an_update_of_an_earlier_round_is_refused_and_the_reason_names_it():
+    found = without_repeats(two_rounds(), at(5), heard_of((1, fresh(1)), (2, fresh(4)), (3, fresh(3))))
     assert found.clients.tolist() == [3]
     assert [(one.client, one.kind, one.round_index) for one in found.refused] == [(1, "repeat", 5), (2, "repeat", 5)]
     assert "client 1 sent in round 3" in found.refused[0].reason
     assert "client 4 sent in round 3" in found.refused[1].reason
 
 
-@pytest.mark.parametrize("mode", NOISY)
-def test_of_two_that_are_the_same_in_one_round_neither_counts(mode):
-    found = sifted(mode, nothing_seen(), 0, heard_of((0, fresh(7)), (1, fresh(2)), (2, fresh(7))))
+def test_of_two_that_are_the_same_in_one_round_neither_counts():
+    heard = heard_of((0, fresh(7)), (1, fresh(2)), (2, fresh(7)))
+    found = without_repeats(state_with(nothing_seen()), at(0), heard)
     assert found.clients.tolist() == [1]
     assert [one.client for one in found.refused] == [0, 2]
 
 
-def test_without_noise_clients_with_the_same_records_are_honest():
-    found = sifted("none", nothing_seen(), 0, heard_of((0, fresh(7)), (2, fresh(7))))
-    assert found.clients.tolist() == [0, 2]
-
-
-def test_updates_of_zeros_are_no_copies_of_one_another():
+def test_without_noise_what_was_sent_before_counts_and_is_no_new_work():
     zeros = np.zeros(500, np.float32)
-    seen = remembered(nothing_seen(), at(0), heard_of((0, zeros)))
-    assert seen.size == 0
-    assert sifted("none", seen, 1, heard_of((0, zeros), (1, zeros))).clients.tolist() == [0, 1]
+    pairs = (1, fresh(1)), (2, fresh(4)), (3, fresh(3)), (4, zeros), (5, zeros), (6, fresh(3))
+    heard = heard_of(*pairs, is_noisy=False)
+    assert without_repeats(two_rounds(), at(5), heard) == heard
+    # Clients 3 and 6 may have the same records.
+    assert is_new(two_rounds(), heard).tolist() == [False, False, True, False, False, True]
 
 
 def test_any_bit_that_differs_makes_another_update():

@@ -70,8 +70,8 @@ def norms(name, number, factor=1.0):
 
 def refused_share(name, values, false_alarm=FALSE_ALARM):
     model_norm = float(np.linalg.norm(flat_parameters(model())))
-    least, most = honest_range(PLANS[name], BUDGETS[name], RECORDS, D, model_norm=model_norm, false_alarm=false_alarm)
-    return float(np.mean((values < least) | (values > most)))
+    honest = honest_range(PLANS[name], BUDGETS[name], RECORDS, D, model_norm=model_norm, false_alarm=false_alarm)
+    return float(np.mean((values < honest.least) | (values > honest.most)))
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -137,4 +137,4 @@ def test_no_honest_client_answers_a_budget_no_mechanism_makes_noise_for():
     plan = ClientPlan(mode="client", noise="secure")
     with pytest.raises(InvalidInput, match="budget must exceed"):
         honest_range(plan, Rho(1), 10, 2**24)
-    assert math.isfinite(honest_range(plan, Rho.of(0.1), 10, 2**24)[1])
+    assert math.isfinite(honest_range(plan, Rho.of(0.1), 10, 2**24).most)

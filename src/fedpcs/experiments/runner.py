@@ -190,7 +190,7 @@ def _one_round(
             state = _without_broke(state, opened.tasks, ledger)
             continue
         heard = without_outliers(plan, opened, _hear(plan, state, opened, engine, settings))
-        heard = without_repeats(plan, state, opened, heard)
+        heard = without_repeats(state, opened, heard)
         if has_quorum(plan, opened, heard):
             break
         given_up.append((opened, heard))

@@ -60,10 +60,12 @@ class Admitted:
     Attributes:
         report: It.
         norm: Of its update.
+        is_noisy: Whether its update has noise in it, so that no honest one is the same.
     """
 
     report: ClientReport
     norm: float
+    is_noisy: bool = False
 
     @functools.cached_property
     def digest(self) -> int:
@@ -105,10 +107,10 @@ def admit(report: ClientReport, expected: Expected) -> Admitted | Refusal:
             reason = f"cannot be read: {type(error).__name__}."
         if reason:
             return Refusal(expected.task.round_index, expected.task.client, kind, reason[:_LONGEST_REASON])
-    norm, kind, reason = _norm(report, expected)
-    if reason:
-        return Refusal(expected.task.round_index, expected.task.client, kind, reason)
-    return Admitted(report, norm)
+    found = _numbers(report, expected)
+    if isinstance(found, Admitted):
+        return found
+    return Refusal(expected.task.round_index, expected.task.client, *found)
 
 
 def _wrong_match(report: ClientReport, expected: Expected) -> str:
@@ -173,17 +175,17 @@ _CHECKS: tuple[tuple[RefusalKind, Any], ...] = (
 )
 
 
-def _norm(report: ClientReport, expected: Expected) -> tuple[float, RefusalKind, str]:
-    """Return the update's norm, and what is wrong with its numbers if anything is."""
+def _numbers(report: ClientReport, expected: Expected) -> Admitted | tuple[RefusalKind, str]:
+    """Return the report with its norm, or what is wrong with its numbers."""
     norm = l2_norm(report.values)
     if not math.isfinite(norm):
         index = int(np.flatnonzero(~np.isfinite(report.values))[0])
         where = f"values[{index}] ({_key_of(expected.layout, index)})"
-        return norm, "numbers", f"{where} is {report.values[index]}, expected finite."
+        return "numbers", f"{where} is {report.values[index]}, expected finite."
     if _is_denormal_storm(report.values):
-        return norm, "numbers", f"more than {_MOST_DENORMAL:.0%} of the numbers are denormal."
+        return "numbers", f"more than {_MOST_DENORMAL:.0%} of the numbers are denormal."
     try:
-        least, most = honest_range(
+        honest = honest_range(
             expected.plan,
             Rho(0) if expected.task.budget is None else expected.task.budget,
             expected.num_samples,
@@ -192,12 +194,12 @@ def _norm(report: ClientReport, expected: Expected) -> tuple[float, RefusalKind,
             false_alarm=expected.false_alarm,
         )
     except InvalidInput as error:
-        return norm, "noise", f"no honest client can answer: {error}"
-    if not norm <= most:
-        return norm, "norm", f"norm is {norm:.4g}, an honest update has at most {most:.4g}."
-    if norm < least:
-        return norm, "noise", f"norm is {norm:.4g}, with the noise its budget calls for it is at least {least:.4g}."
-    return norm, "norm", ""
+        return "noise", f"no honest client can answer: {error}"
+    if not norm <= honest.most:
+        return "norm", f"norm is {norm:.4g}, an honest update has at most {honest.most:.4g}."
+    if norm < honest.least:
+        return "noise", f"norm is {norm:.4g}, with the noise its budget calls for it is at least {honest.least:.4g}."
+    return Admitted(report, norm, honest.is_noisy)
 
 
 def _is_denormal_storm(values: Values) -> bool:

@@ -13,6 +13,7 @@ On the grid of `secure` and `exact` noise, m units to one σ, σ is larger by 1/
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,21 @@ def _grid_share(plan: ClientPlan, num_parameters: int) -> float:
     return 0.0 if plan.noise == "fast" else math.sqrt(num_parameters) / GRID_PER_STDDEV
 
 
+@dataclass(frozen=True)
+class HonestRange:
+    """What the norm of an honest update lies between.
+
+    Attributes:
+        least: Zero where nothing is known.
+        most: Infinite where nothing is clipped.
+        is_noisy: Whether there is noise in it that rounding leaves: then no two updates are the same.
+    """
+
+    least: float
+    most: float
+    is_noisy: bool
+
+
 def honest_range(
     plan: ClientPlan,
     budget: Rho,
@@ -78,7 +94,7 @@ def honest_range(
     *,
     model_norm: float = 0.0,
     false_alarm: float = 1e-6,
-) -> tuple[float, float]:
+) -> HonestRange:
     """Return the least and the greatest norm an honest update can have: what `check_noise` goes by, from the plan.
 
     Args:
@@ -93,19 +109,20 @@ def honest_range(
         InvalidInput: No mechanism makes a release of so small a budget.
 
     Example:
-        >>> plan = ClientPlan(mode="client", clip_norm=1.0)
-        >>> [round(norm, 1) for norm in honest_range(plan, Rho.of(0.5), 10, 1000)]
-        [56.4, 71.2]
+        >>> found = honest_range(ClientPlan(mode="client", clip_norm=1.0), Rho.of(0.5), 10, 1000)
+        >>> round(found.least, 1), round(found.most, 1)
+        (56.4, 71.2)
     """
     if plan.mode == "none":
-        return 0.0, math.inf
+        return HonestRange(0.0, math.inf, False)
     claim, rounding = _claim(plan, budget, num_samples, num_parameters), 0.0
     if plan.mode == "record":
         num_steps = _num_steps(plan, num_samples)
         noise = math.sqrt(num_steps * num_parameters) * claim.noise_stddev  # more than Σ of the steps' noise, mostly
         rounding = _UNIT_ROUNDOFF * num_steps * (model_norm + claim.signal_bound + 2.0 * noise)
     least, most = honest_norms(num_parameters, claim, false_alarm)
-    return max(0.0, least - rounding) / _ROUNDING, (most + rounding) * _ROUNDING
+    is_noisy = rounding < math.sqrt(num_parameters) * claim.noise_stddev
+    return HonestRange(max(0.0, least - rounding) / _ROUNDING, (most + rounding) * _ROUNDING, is_noisy)
 
 
 def _claim(plan: ClientPlan, budget: Rho, num_samples: int, num_parameters: int) -> NoiseClaim:

@@ -22,7 +22,7 @@ from fedpcs.learning.aggregate import distances, l2_norm, step, weighted_sum
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
-from fedpcs.learning.repeats import nothing_seen, remembered
+from fedpcs.learning.repeats import is_new, nothing_seen, remembered
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
@@ -156,8 +156,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
     memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
-    # What changes nothing is owed nothing. With noise it is refused; without, a client that has converged may send it.
-    reward = np.where(norms > 0.0, plan.pay[opened.round_index, reached.clients], 0.0)
+    reward = np.where(is_new(state, heard), plan.pay[opened.round_index, reached.clients], 0.0)
     moved, step_norm = _move(plan, state, direction)
     following = replace(
         moved,
