@@ -111,7 +111,7 @@ def honest_range(
     Example:
         >>> found = honest_range(ClientPlan(mode="client", clip_norm=1.0), Rho.of(0.5), 10, 1000)
         >>> round(found.least, 1), round(found.most, 1)
-        (56.4, 71.2)
+        (56.4, 71.3)
     """
     if plan.mode == "none":
         return HonestRange(0.0, math.inf, False)
