@@ -176,7 +176,7 @@ def test_no_weight_is_more_than_its_share_of_the_sum_and_the_sum_stays(weights, 
     limited = limit_share(weights, largest)
     assert limited.sum() == pytest.approx(weights.sum())
     others = np.sort(weights)[:-1].sum()
-    if weights.size >= 3 and others > 0.0:
+    if others > 0.0:
         assert limited.max() <= largest * weights.sum() * (1 + 1e-12)
     else:
         assert limited.tolist() == weights.tolist()

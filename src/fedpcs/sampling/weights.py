@@ -115,7 +115,8 @@ def limit_share(weights: FloatArray, largest: float) -> FloatArray:
     """Return weights of which none is more than a share of their sum; what it loses the others gain, in proportion.
 
     Where one client would decide nearly all of a step, by its size or by how little noise it has, the others' part of
-    the step is then what it would be without that client. A round of two clients has no majority to protect, and stays.
+    the step is then what it would be without that client. At one half two clients weigh alike; one alone keeps its
+    weight.
 
     Args:
         weights: (cohort,) at least zero.
@@ -126,7 +127,7 @@ def limit_share(weights: FloatArray, largest: float) -> FloatArray:
         [0.5, 0.375, 0.125]
     """
     share = _validate.number("largest", largest, low=0.5, high=1.0)
-    if weights.size < 3:
+    if weights.size == 0:
         return weights
     top = int(np.argmax(weights))
     total, others = float(weights.sum()), float(np.delete(weights, top).sum())
