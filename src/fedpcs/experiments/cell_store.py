@@ -118,10 +118,7 @@ class CellStore:
         is_other_run = kept_key(manifest["config"]) not in (cell.key, None)  # its name has the key too
         if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
-        try:
-            rounds = tuple(arm.rounds())
-        except CorruptFile as error:
-            raise CorruptFile(f"{error} {remedy}") from None
+        rounds = tuple(arm.rounds(remedy))
         if len(rounds) < result["rounds"]:
             heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")

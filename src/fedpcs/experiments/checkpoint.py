@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import disk_errors, write_whole
+from fedpcs.experiments.files import PRIVATE_FOLDER, disk_errors, write_whole
 from fedpcs.learning.server_values import ServerState
 from fedpcs.sampling.tally import Tally
 
@@ -46,7 +46,7 @@ def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) 
     np.savez(buffer, next_round=state.next_round, paid=state.paid, **arrays)
     body = buffer.getbuffer()
     with disk_errors(folder):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     path = folder / f"{state.next_round:06d}.ckpt"
     write_whole(path, b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body]))
     for old in _present(folder)[_KEPT:]:

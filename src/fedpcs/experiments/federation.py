@@ -18,9 +18,12 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
 
 from fedpcs import _format
+from fedpcs._outside import printable
 from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.announcement import Announcement
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
+from fedpcs.engines.flower.guarded_grid import GuardedGrid
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import checkpoint
@@ -42,6 +45,7 @@ from fedpcs.sampling import Sampler
 
 # Flower's nodes and server look for messages every three seconds.
 _POLL_SECONDS = 0.5
+_LONGEST_LINE = 600
 _ASKED = ("label_counts", "update_norm", "loss")
 IntArray = NDArray[np.int64]
 
@@ -95,6 +99,8 @@ def serve(
         InvalidInput: The sampler needs what clients of a deployment do not tell, or the folder is another run's.
         QuorumNotReached: Too few clients are connected, or answer.
     """
+    say = _one_line(say)
+    grid = GuardedGrid(grid, say)
     arm = Arm(config.sampling.samplers[0], config.seeds[0])
     sampler = sampler_of(config, arm.sampler)
     _check_told(sampler, say)
@@ -119,6 +125,11 @@ def serve(
     return store
 
 
+def _one_line(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return `say` for words that clients may have a part in: nothing of theirs makes a line of its own."""
+    return lambda words: say(printable(words.replace("\N{NO-BREAK SPACE}", " "), _LONGEST_LINE))
+
+
 def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
     if private := [name for name in _ASKED if name in sampler.reads]:
         raise InvalidInput(
@@ -128,7 +139,7 @@ def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
     if measured := [name for name in MEASURES if name in sampler.hears]:
         say(
             f"sampler {sampler.name} hears {', '.join(measured)} of clients that were drawn, which is private and "
-            "charged to nobody: only nodes started with may-be-asked=true answer it"
+            "charged to nobody: only clients whose settings say may_be_asked = true answer it"
         )
 
 
@@ -165,7 +176,7 @@ def _run(
     sizes = roster.num_samples
     name = f"{config.name}/{arm.sampler}/{arm.seed}"
 
-    def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
+    def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
     arm_store = store.arm(arm.sampler, arm.seed)
@@ -205,7 +216,7 @@ def _run(
     settings = Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,
-        checkpoint_every=config.checkpoint_every,
+        checkpoint_every=1,  # a round done over is charged to its clients again: their noise is new
         redraws=config.engine.redraws,
         presence=presence,
         say=say,
@@ -221,7 +232,7 @@ def _run(
 def ask_terms(
     grid: Grid,
     nodes: Mapping[int, int],
-    announcement: messages.Announcement,
+    announcement: Announcement,
     clients: IntArray,
     deadline_seconds: float,
     poll_seconds: float,

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 
+PRIVATE_FOLDER = 0o700  # for `mkdir`: its owner's alone
 NEW_RUN = "Put back a copy, or start a new run."
 
 
@@ -64,13 +65,18 @@ def write_whole(path: Path, content: bytes) -> None:
 def _opened_alone(path: Path) -> BinaryIO:
     """Open a file to be written anew once nobody else is writing it."""
     while True:
-        stream = path.open("ab")
+        stream = open_private(path)
         fcntl.flock(stream, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):  # whoever had it has renamed it: this is no longer the file of that name
             if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
                 stream.truncate(0)
                 return stream
         stream.close()
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a file to read and to add to. One that is made is its owner's alone, whatever the umask."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "a+b")
 
 
 def write_json(path: Path, value: Any) -> None:

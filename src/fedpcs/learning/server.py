@@ -28,6 +28,7 @@ from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
     Draw,
+    Sampler,
     View,
     arrived,
     draw,
@@ -175,14 +176,23 @@ def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
     return np.asarray(np.floor(plan.budget[round_index] * NANOS_PER_UNIT + _WRITTEN), dtype=np.int64)
 
 
+def refuse_unsent(sampler: Sampler) -> None:
+    """Refuse a sampler that reads, before the draw, what clients can only measure by training.
+
+    Raises:
+        InvalidInput: It does.
+    """
+    if unsent := sorted({"gradient_distance", "gradient_variance"} & set(sampler.reads)):
+        raise InvalidInput(
+            f"sampler {sampler.name!r} needs {unsent[0]} of every client before the draw, which clients do not send. "
+            "Use what clients sent in earlier rounds: for delta, information = 'practical'."
+        )
+
+
 def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
     now, reads = state.next_round, plan.sampler.reads
     budget = plan.budget[now]
-    if untold := sorted({"gradient_distance", "gradient_variance"} & set(reads)):
-        raise InvalidInput(
-            f"sampler {plan.sampler.name!r} needs {untold[0]} of every client before the draw, which nobody tells in "
-            f"mode {plan.client.mode!r}. Let it go by clients that took part: for delta, information = 'practical'."
-        )
+    refuse_unsent(plan.sampler)
     norms = None
     if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
         answers = np.full(plan.num_clients, np.nan)

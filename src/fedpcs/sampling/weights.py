@@ -141,7 +141,11 @@ def limit_share(weights: FloatArray, largest: float) -> FloatArray:
 def _likeness(draw: Draw, view: View, by_design: bool) -> FloatArray | None:
     """Return in what proportion drawn clients speak for the others under `precision`; None if alike."""
     if by_design:
-        before_drop_outs = _expansion("precision by design", draw) * _survival(draw)
+        if draw.expansion is None:
+            raise InvalidInput(
+                "by_design needs inclusion probabilities, which this sampler does not have. Leave it out."
+            )
+        before_drop_outs = draw.expansion * _survival(draw)
         return np.minimum(before_drop_outs, _MOST_LIKE * _uniform_expansion(view)) / _survival(draw)
     return None if draw.survival is None else 1.0 / draw.survival
 

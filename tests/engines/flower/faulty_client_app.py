@@ -1,7 +1,7 @@
 """A client app whose clients misbehave on purpose; test_deployment.py puts it in the place of the real one.
 
-Which plan is on stands in a file that every node is told of by `faults-file` in its node-config. Clients that are not
-struck run the real code, and so does everything around those that are.
+Which plan is on stands in the file `faults` beside nodes' settings. Clients that are not struck run the real code, and
+so does everything around those that are.
 """
 
 import pickle
@@ -17,6 +17,7 @@ from fedpcs.engines.faulty import Fault, FaultyClients, Payload
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.experiments.federation_client import Members
+from fedpcs.experiments.node_settings import read_settings
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.models import make_model
 from fedpcs.privacy.budget import Rho
@@ -55,7 +56,7 @@ BOAST = 2 * 10**9  # records, says client-0 under the plan "riders"
 
 def plan_of(context):
     """Return the name of the plan that is on; empty if none is."""
-    path = Path(str(context.node_config["faults-file"]))
+    path = Path(str(context.node_config["settings"])).with_name("faults")
     return path.read_text().strip() if path.exists() else ""
 
 
@@ -107,7 +108,7 @@ def terms(message, context):
 def train(message, context):
     task, _ = messages.read_task(message.content)
     kind = MESSAGES.get(plan_of(context), {}).get((task.round_index, task.client))
-    folder = Path(str(context.node_config["state-dir"]))
+    folder = Path(read_settings(Path(str(context.node_config["settings"]))).state_dir)
     if kind == "slow":
         (folder / "slow").touch()
         time.sleep(SLOW_SECONDS)

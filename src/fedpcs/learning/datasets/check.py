@@ -32,12 +32,12 @@ class FileCheck:
 
     Attributes:
         name: Below the data set's folder.
-        md5: Of its content, unzipped if it is gzipped.
+        sha256: Of its content, unzipped if it is gzipped.
         is_published: Whether that is the published content.
     """
 
     name: str
-    md5: str
+    sha256: str
     is_published: bool
 
 
@@ -98,16 +98,16 @@ def _files(entry: Entry, folder: Path) -> tuple[FileCheck, ...]:
     found = []
     for name, published in entry.contents.items():
         if (path := present_file(folder, name)) is not None:
-            md5 = _content_md5(path)
-            found.append(FileCheck(path.name, md5, md5 == published))
+            sha256 = _content_sha256(path)
+            found.append(FileCheck(path.name, sha256, sha256 == published))
     return tuple(found)
 
 
-def _content_md5(path: Path) -> str:
+def _content_sha256(path: Path) -> str:
     if path.suffix == ".gz":
-        return hashlib.md5(unzipped(path), usedforsecurity=False).hexdigest()
+        return hashlib.sha256(unzipped(path)).hexdigest()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _verdict(entry: Entry, folder: Path, dataset: Dataset, files: tuple[FileCheck, ...]) -> Verdict:
