@@ -27,7 +27,7 @@ from fedpcs.sampling.tally import Tally
 _MAGIC = b"fedpcs-checkpoint 1 "
 _KEPT = 3
 _NAME = re.compile(r"(\d{6})\.ckpt")
-_ARRAYS = ("parameters", "momentum", "average", "spent", "has_left")
+_ARRAYS = ("parameters", "momentum", "average", "spent", "has_left", "seen")
 
 
 def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) -> Path:

@@ -6,7 +6,8 @@ clients that take part in roster.json. Start the app again on the same folder, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.announcing import Announcer
 from fedpcs.experiments.arm_plan import Arm, device_of, load_for, plan_for, sampler_of
-from fedpcs.experiments.files import read_object, write_json
+from fedpcs.experiments.roster import Roster, roster_of
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
 from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
@@ -112,9 +113,12 @@ def serve(
             return store
         directory = Directory(grid, poll_seconds, say)
         directory.wait_for(_num_to_wait_for(store, config), float(config.federation.wait_seconds))
-        roster = _roster(store, directory, config.data.num_clients)
-        directory.enrol({one["name"]: int(one["num_samples"]) for one in roster}, _bound(config, roster))
-        _run(grid, config, arm, sampler, dataset, store, directory, say, poll_seconds)
+        roster = roster_of(store.folder / "roster.json", config, directory.roster)
+        directory.enrol(roster.told, roster.nodes if config.federation.bind_names else {})
+        for words in roster.capped():
+            say(words)
+            store.add_note(words)
+        _run(grid, config, arm, sampler, dataset, store, directory, roster, say, poll_seconds)
         write_report_safely(store, say)
         store.finish(run_result(store, config))
     say(f"done: {store.report}")
@@ -156,19 +160,6 @@ def _num_to_wait_for(store: RunStore, config: RunConfig) -> int:
     return max(1, round(float(config.engine.quorum) * config.data.num_clients))
 
 
-def _roster(store: RunStore, directory: Directory, num_clients: int) -> list[dict[str, Any]]:
-    """Return the clients of a run in their order: name, num_samples, and the node each had when the run began."""
-    path = store.folder / "roster.json"
-    if not path.exists():
-        write_json(path, {"clients": directory.roster()[:num_clients]})
-    found: list[dict[str, Any]] = read_object(path, "clients")["clients"]
-    return found
-
-
-def _bound(config: RunConfig, roster: Sequence[dict[str, Any]]) -> dict[str, int]:
-    return {one["name"]: int(one["node"]) for one in roster} if config.federation.bind_names else {}
-
-
 def _run(
     grid: Grid,
     config: RunConfig,
@@ -177,12 +168,12 @@ def _run(
     dataset: Dataset,
     store: RunStore,
     directory: Directory,
+    roster: Roster,
     say: Callable[[str], None],
     poll_seconds: float,
 ) -> None:
     deadline = float(config.engine.deadline_seconds)
-    roster = _roster(store, directory, config.data.num_clients)
-    sizes = np.array([one["num_samples"] for one in roster], dtype=np.int64)
+    sizes = roster.num_samples
     name = f"{config.name}/{arm.sampler}/{arm.seed}"
 
     def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
@@ -193,7 +184,11 @@ def _run(
     if checkpoint.latest(arm_store.checkpoints) is None:  # otherwise it knows what was agreed
         announcer.start()
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    plan = plan_for(config, arm, sampler, announcer.schedule, sizes, model, device_of(config)[0])
+    plan = replace(
+        plan_for(config, arm, sampler, announcer.schedule, sizes, model, device_of(config)[0]),
+        max_samples=roster.max_samples,
+        largest_weight=float(config.federation.largest_weight),
+    )
     # The server's own part of the data set is its test records: no client's record is in it.
     tests = ClientSide(plan.client, model, deal_out(dataset, [np.zeros(1, dtype=np.int64)]))
     engine = GridEngine(

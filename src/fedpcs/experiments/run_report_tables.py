@@ -128,8 +128,8 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
         Column("rounds", "Rounds done of those planned, least and most over seeds.", lambda one: _rounds(run, one)),
         Column(
             "weighed by",
-            "The rule of aggregation, and the largest weight of any round and seed; where sampling.weight_cap is set, "
-            "how many weights it cut.",
+            "The rule of aggregation, and the largest weight of any round and seed; where weights are capped, how many "
+            "were cut.",
             _weighed,
         ),
     )

@@ -24,16 +24,20 @@ from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.records import Spent, draw_record, known_client, round_record, spent_so_far
 from fedpcs.experiments.replanning import Planner
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
+from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import Question
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, Task
 from fedpcs.learning.releases import is_replayable, release_event, source_of
+from fedpcs.learning.repeats import without_repeats
 from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round, without_outliers
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 
 _LONGEST_REASON = 500
+# Honest updates refused for their norm, in all rounds of a run together.
+_FALSE_ALARMS_IN_A_RUN = 1e-6
 _LEDGER_LOST = "{path}: charges of rounds that are done are missing. Put back a copy of the ledger, or start a new run."
 
 
@@ -188,6 +192,7 @@ def _one_round(
             state = _without_broke(state, opened.tasks, ledger)
             continue
         heard = without_outliers(plan, opened, _hear(plan, state, opened, engine, settings))
+        heard = without_repeats(state, opened, heard)
         if has_quorum(plan, opened, heard):
             break
         given_up.append((opened, heard))
@@ -219,6 +224,8 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
     admitted: dict[int, Admitted] = {}
     refused: list[Refusal] = []
     failures: dict[int, ClientFailure] = {}
+    model_norm = l2_norm(state.parameters)
+    false_alarm = _FALSE_ALARMS_IN_A_RUN / (plan.num_rounds * plan.num_clients * (settings.redraws + 1))
     for reply in engine.run(state.parameters, opened.tasks):
         if settings.wants_stop():
             raise Interrupted(f"stopped in round {opened.round_index}; all rounds before it are saved.")
@@ -236,7 +243,8 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
         if reply.client in admitted:
             refused.append(Refusal(opened.round_index, reply.client, "duplicate", "an update from it is in already."))
             continue
-        expected = Expected(task, int(plan.num_samples[task.client]), plan.layout, plan.client)
+        size = int(plan.num_samples[task.client])
+        expected = Expected(task, size, plan.layout, plan.client, model_norm, false_alarm)
         verdict = admit(reply, expected)
         if isinstance(verdict, Refusal):
             refused.append(verdict)

@@ -22,6 +22,7 @@ from fedpcs.learning.aggregate import distances, l2_norm, step, weighted_sum
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
+from fedpcs.learning.repeats import is_new, nothing_seen, remembered
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
@@ -32,6 +33,7 @@ from fedpcs.sampling import (
     arrived,
     draw,
     estimate_drift,
+    limit_share,
     make_feedback,
     make_view,
     remember,
@@ -62,6 +64,7 @@ def first_state(plan: ServerPlan, parameters: Values) -> ServerState:
         spent=np.zeros(plan.num_clients, dtype=np.int64),
         has_left=np.zeros(plan.num_clients, dtype=np.bool_),
         paid=0.0,
+        seen=nothing_seen(),
     )
 
 
@@ -96,6 +99,7 @@ def open_round(plan: ServerPlan, state: ServerState, is_available: BoolArray, as
             secrets.token_hex(8),
             Rho(int(cost[client])) if plan.client.is_perturbed else None,
             measures,
+            plan.max_samples,
         )
         for client in cohort.clients
     )
@@ -153,7 +157,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
     memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
-    reward = plan.pay[opened.round_index, reached.clients]
+    reward = np.where(is_new(state, heard), plan.pay[opened.round_index, reached.clients], 0.0)
     moved, step_norm = _move(plan, state, direction)
     following = replace(
         moved,
@@ -161,6 +165,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         memory=memory,
         tally=count_round(state.tally, opened.draw, heard.clients),
         paid=state.paid + float(reward.sum()),
+        seen=remembered(state.seen, opened, heard),
     )
     parts = step_parts(norms, power, weights, l2_norm(direction))
     return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, parts, reward, num_capped)
@@ -219,11 +224,13 @@ def _least_where_silent(losses: FloatArray) -> FloatArray:
 def _weights(
     plan: ServerPlan, rule: str, reached: Draw, view: View, drift: float | None
 ) -> tuple[FloatArray, int | None]:
-    """Return the weights, and how many of them the cap cut."""
+    """Return the weights, and how many of them a cap cut."""
     free = weigh(rule, reached, view, drift=drift, by_design=plan.by_design)
-    if plan.weight_cap is None:
+    if plan.weight_cap is None and plan.largest_weight is None:
         return free, None
     cut = weigh(rule, reached, view, drift=drift, by_design=plan.by_design, cap=plan.weight_cap)
+    if plan.largest_weight is not None:
+        cut = limit_share(cut, plan.largest_weight)
     return cut, int(np.count_nonzero(cut < free))
 
 

@@ -44,6 +44,7 @@ _TASK_FIELDS = {
     "nonce": str,
     "budget": int | None,
     "measures": list,
+    "max_samples": int | None,
 }
 _MOST_NAME = 1000
 
@@ -161,6 +162,7 @@ def task_values(task: Task) -> dict[str, Any]:
         "nonce": task.nonce,
         "budget": None if task.budget is None else task.budget.nanos,
         "measures": list(task.measures),
+        "max_samples": task.max_samples,
     }
 
 
@@ -178,6 +180,8 @@ def task_of(values: Any) -> Task:
     for name in ("round_index", "client", "budget"):
         if values[name] is not None:
             _validate.integer(f"a task's {name}", values[name], low=0, high=2**63 - 1)
+    if values["max_samples"] is not None:
+        _validate.integer("a task's max_samples", values["max_samples"], low=1)
     for name in ("run", "nonce"):
         if len(values[name]) > _MOST_NAME:
             raise MessageRefused(f"a task's {name} must have at most {_MOST_NAME} characters.")
@@ -191,6 +195,7 @@ def task_of(values: Any) -> Task:
         values["nonce"],
         None if budget is None else Rho(budget),
         tuple(values["measures"]),
+        values["max_samples"],
     )
 
 

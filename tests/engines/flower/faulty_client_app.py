@@ -44,11 +44,14 @@ PLANS = {
         Fault("kill", (9,), (1,)),
     ),
     "nobody": (Fault("raise", (1,), (1, 2)),),
+    "riders": (Fault("enormous", (0,), (1,), value=0.0), Fault("enormous", (1,), (1,), value=0.5)),
 }
 # What is wrong with the message that a client sends, by (round, client).
 MESSAGES = {
     "replies": {(4, 2): "empty", (5, 1): "garbage", (6, 1): "pickle", (8, 1): "late", (8, 2): "slow"},
+    "riders": {(2, 2): "again", **{(now, 0): "boast" for now in range(4)}},
 }
+BOAST = 2 * 10**9  # records, says client-0 under the plan "riders"
 
 
 def plan_of(context):
@@ -90,7 +93,10 @@ app = ClientApp()
 
 @app.query("hello")
 def hello(message, context):
-    return honest(message, context)
+    reply = honest(message, context)
+    if plan_of(context) == "riders" and (name := messages.read_hello(reply.content).name) == "client-0":
+        return Message(messages.hello_content(messages.Hello(name, BOAST)), reply_to=message)
+    return reply
 
 
 @app.query("terms")
@@ -111,4 +117,10 @@ def train(message, context):
         time.sleep(LATE_SECONDS)
     if kind in ("empty", "garbage", "pickle"):
         return Message(spoilt(kind, reply.content, folder), reply_to=message)
+    if kind in ("again", "boast"):
+        report = messages.read_report(reply.content)
+        changed = {"values": np.load(folder / "sent.npy")} if kind == "again" else {"num_samples": task.max_samples}
+        return Message(messages.report_content(replace(report, **changed)), reply_to=message)
+    if plan_of(context) == "riders" and task.round_index == 0:
+        np.save(folder / "sent.npy", messages.read_report(reply.content).values)
     return reply

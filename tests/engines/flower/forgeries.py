@@ -108,7 +108,7 @@ TEXTS = {
     "a list in a list in a list": ("[" * 100_000, "message's text is not JSON"),
     "a number of 5,000 digits": ('{"version": ' + "9" * 5000 + "}", "message's text is not JSON"),
 }
-TASK = {"run": RUN, "round_index": 2, "client": 0, "nonce": "nonce", "budget": 1, "measures": []}
+TASK = {"run": RUN, "round_index": 2, "client": 0, "nonce": "nonce", "budget": 1, "measures": [], "max_samples": None}
 TASKS = {
     "a larger budget": ({"budget": 10**9}, "Nothing is released"),
     "a smaller budget": ({"budget": 1}, "Nothing is released"),
@@ -129,6 +129,8 @@ TASKS = {
     "a negative client": ({"client": -1}, "a task's client must be a whole number"),
     "measures of its records": ({"measures": ["loss"]}, "does not tell loss"),
     "an unknown measure": ({"measures": ["labels"]}, "a task's measure must be one of"),
+    "no records at all": ({"max_samples": 0}, "a task's max_samples must be a whole number"),
+    "records in words": ({"max_samples": "9"}, "a task's max_samples must not be a str"),
     "one field more": ({"epsilon": 9}, "a task must have the fields"),
     "one field less": ({"nonce": GONE}, "a task must have the fields"),
 }

@@ -301,6 +301,34 @@ def check_faults(federation):
     ]
 
 
+def test_whoever_did_not_do_the_work_is_charged_and_not_paid_and_sizes_are_not_believed(deployments, tmp_path):
+    """Client 0 says it has 2·10⁹ records; 1 sends zeros, then half of its update; 2 sends an old one again."""
+    changes = [
+        ("rounds = 5", "rounds = 4"),
+        ("sampling_ratio = 0.67", "sampling_ratio = 1.0"),
+        ("quorum = 0.5", "quorum = 0.3"),
+        PATIENT,
+    ]
+    app = make_app(tmp_path / "app", changes, client_app=HERE / "faulty_client_app.py")
+    federation = deployments()
+    (tmp_path / "faults").write_text("riders")
+    said = federation.run(app, "run")
+    lines = federation.rounds()
+    assert [line["heard"] for line in lines] == [[0, 2], [0, 2], [0, 1], [0, 1, 2]], said
+    refused = {(one["round_index"], one["client"]): one["kind"] for line in lines for one in line["refused"]}
+    assert (refused[0, 1], refused[1, 1]) == ("noise", "noise")
+    assert refused[2, 2] in ("repeat", "noise", "norm")  # its budget may have moved since
+    assert all(line["draw"]["largest_weight"] <= 0.5 + 1e-12 for line in lines)
+    roster = json.loads((tmp_path / "run" / "roster.json").read_text())
+    assert roster["clients"][0]["num_samples"] == 2 * 10**9
+    assert roster["max_samples"] == 100 * sorted(one["num_samples"] for one in roster["clients"])[1]
+    assert f"client-0 says it has 2,000,000,000 records and takes part with {roster['max_samples']:,}" in said
+    owed = [(now, int(client)) for now, client, _ in federation.owed()]
+    assert owed == [(line["round"], client) for line in lines for client in line["heard"]]
+    for number in range(3):
+        assert sorted(now for now, client, _ in federation.charges() if int(client) == number) == [0, 1, 2, 3]
+
+
 def make_another_key(folder, number):
     """Make a node's key pair beside those that are there."""
     local.make_secrets(folder / "more", 1)

@@ -1,6 +1,8 @@
 """A whole federation over messages: what crosses the wire, who is heard, and what a crash may not undo."""
 
+import dataclasses
 import json
+import math
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -13,9 +15,11 @@ from node_files import announcement, write_settings
 
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
-from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.errors import CorruptFile, InvalidInput, QuorumNotReached
+from fedpcs.experiments import federation
 from fedpcs.experiments.federation import serve
 from fedpcs.experiments.federation_client import client_app
+from fedpcs.experiments.roster import roster_of
 from fedpcs.experiments.run import resume_run
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.protocol import Task
@@ -51,9 +55,9 @@ wait_seconds = 1.0
 class Wire(LocalGrid):
     """Keeps every message and every reply; nodes know what they were started with."""
 
-    def __init__(self, app, folder, nodes=NODES):
+    def __init__(self, app, folder, nodes=NODES, accepts=None):
         super().__init__(app, nodes)
-        self.crossed, self.on_push = [], lambda message: None
+        self.crossed, self.on_push, self.accepts = [], lambda message: None, accepts
         for number, node in enumerate(self.node_ids):
             self.tell(node, number, folder)
 
@@ -65,6 +69,7 @@ class Wire(LocalGrid):
             privacy_aversion=aversion,
             initial_budget=budget,
             state_dir=f"client{number}",
+            accepts=self.accepts,
         )
         self.contexts[node].node_config = {"settings": str(path)}
 
@@ -159,7 +164,7 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
     assert told == {
         messages.HELLO: (set(), set()),
         messages.TERMS: (announced, text),
-        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures"}, both),
+        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures", "max_samples"}, both),
     }
     from_clients = " ".join(text_of(reply.content) for _, reply in wire.crossed)
     assert json.loads(text_of(wire.crossed[-1][1].content))["measures"] == {}
@@ -473,3 +478,167 @@ def test_a_simulated_client_has_no_books_to_agree_with(tmp_path):
     grid = LocalGrid(make_client_app(lambda context, run: Member("0", None, 1)), (7,))
     (number,) = grid.push_messages([Message(messages.announcement_content(announcement()), 7, messages.TERMS)])
     assert "has no books" in grid.replies[number].error.reason
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Figures take longer than these runs."""
+    monkeypatch.setattr(federation, "write_report_safely", lambda store, say: None)
+
+
+class Boasting(Wire):
+    """Nodes say other numbers of records than they have, in their first words; `reports` also in what they send."""
+
+    def __init__(self, app, folder, sizes, mode="record"):
+        super().__init__(app, folder, accepts={"mode": mode})
+        self.sizes = sizes
+
+    def push_messages(self, pushed):
+        pushed = list(pushed)
+        ids = super().push_messages(pushed)
+        for message, number in zip(pushed, ids, strict=True):
+            node, kind = message.metadata.dst_node_id, message.metadata.message_type
+            if node not in self.sizes:
+                continue
+            content = self.replies[number].content
+            told = json.loads(text_of(content))
+            if kind == messages.HELLO:
+                told["num_samples"] = self.sizes[node]
+            elif kind == messages.TRAIN:  # what a client would send whose records are as many as it may use
+                told["num_samples"] = min(self.sizes[node], json.loads(text_of(message.content))["max_samples"])
+            content["text"]["json"] = json.dumps(told)
+        return ids
+
+
+def boasting(run_file, folder, sizes, *changes, mode="client"):
+    """Run a federation whose clients are all drawn in every round, with such sizes; return its folder and its words."""
+    run_file.write_text(RUN.replace('mode = "record"', f'mode = "{mode}"'))
+    config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0", *changes])
+    return serve_quietly(Boasting(client_app(run_file), folder, sizes, mode), config, folder / "run")
+
+
+@pytest.mark.parametrize("size", [2 * 10**9, *(pytest.param(one, marks=pytest.mark.slow) for one in (2**32, 10**12))])
+@pytest.mark.parametrize("rule", ["precision", pytest.param("normalised", marks=pytest.mark.slow)])
+def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(run_file, tmp_path, size, rule):
+    store, said = boasting(run_file, tmp_path, {71: size}, f"sampling.rule={rule}")
+    roster = json.loads((store.folder / "roster.json").read_text())
+    others = [one["num_samples"] for one in roster["clients"] if one["node"] != 71]
+    assert roster["max_samples"] == 100 * max(others)  # the median of three, one of which is the greatest
+    lines = store.arm("fedpcs", 0).rounds()
+    assert all(line["heard"] == [0, 1, 2] for line in lines)
+    assert all(line["draw"]["largest_weight"] <= 0.5 + 1e-12 for line in lines)
+    assert all(line["draw"]["weight_sum"] == pytest.approx(1.0) for line in lines)
+    assert rule == "precision" or all(line["num_capped"] == 1 for line in lines)
+    (words,) = [words for words in said if "records and takes part with" in words]
+    assert words.startswith(f"client-0 says it has {size:,} records")
+    assert words in store.manifest["notes"]
+    assert words.split(",")[0] in store.report.read_text()
+
+
+@pytest.mark.parametrize("size", [2**47, 10**12 + 1, 10**400, 0, -1, True, 1.0, 1e9, math.nan, "5", None, [5]])
+def test_a_size_nobody_can_have_is_no_size_and_nothing_is_saved(run_file, tmp_path, size):
+    wire = Boasting(client_app(run_file), tmp_path, {71: size})
+    config = load_run_config(str(run_file), ["data.num_clients=3", "federation.wait_seconds=0.01"])
+    said = []
+    with pytest.raises(QuorumNotReached, match="2 of 3 clients"):
+        serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
+    assert any("does not say who it is" in words and len(words) < 400 for words in said)
+    assert not (tmp_path / "run" / "roster.json").exists()
+
+
+def test_an_honest_client_above_the_cap_trains_on_its_first_records_and_counts(run_file, tmp_path, no_report):
+    store, said = boasting(run_file, tmp_path, {}, "federation.max_samples=10", mode="record")
+    assert sum("takes part with 10" in words for words in said) == 3
+    lines = store.arm("fedpcs", 0).rounds()
+    assert all(line["heard"] == [0, 1, 2] and line["refusals"] == {} for line in lines)
+
+
+@pytest.mark.parametrize("epochs", [pytest.param(1, marks=pytest.mark.slow), 10_000])
+def test_sizes_whose_steps_cannot_be_counted_are_refused_before_anything_is_saved(run_file, tmp_path, epochs):
+    sizes, setting = dict.fromkeys(NODES, 10**12), f"training.local_epochs={epochs}"
+    if epochs == 1:
+        store, _ = boasting(run_file, tmp_path, sizes, setting, "rounds=2")
+        assert (store.folder / "roster.json").exists()
+    else:
+        with pytest.raises(InvalidInput, match=r"federation\.max_samples"):
+            boasting(run_file, tmp_path, sizes, setting)
+        assert not (tmp_path / "run" / "roster.json").exists()
+
+
+DAMAGE = [
+    {},
+    {"clients": []},
+    {"clients": [{"name": "a", "num_samples": 5, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": 2**70, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": 5.0, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": True, "node": 1}]},
+    {"max_samples": 0, "clients": [{"name": "a", "num_samples": 5, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": 5, "node": 1}] * 2},
+    {"max_samples": 5, "clients": [{"name": ["a"], "num_samples": 5, "node": 1}]},
+    {"max_samples": 5, "clients": {"name": "a"}},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_roster_is_one_line(config, tmp_path, damage):
+    path = tmp_path / "roster.json"
+    path.write_text(json.dumps(damage))
+    with pytest.raises(CorruptFile, match="Put back a copy, or start a new run"):
+        roster_of(path, config, lambda: [])
+
+
+class Riding(Wire):
+    """The client of node 71 sends what `ride` makes of what was sent: by whom, and in which round."""
+
+    def __init__(self, app, folder, ride, mode):
+        super().__init__(app, folder, accepts={"mode": mode})
+        self.ride, self.sent = ride, {}
+
+    def push_messages(self, pushed):
+        pushed = list(pushed)
+        ids = super().push_messages(pushed)
+        for message, number in zip(pushed, ids, strict=True):
+            if message.metadata.message_type != messages.TRAIN:
+                continue
+            node, reply = message.metadata.dst_node_id, self.replies[number]
+            report = messages.read_report(reply.content)
+            self.sent[report.round_index, node] = report.values
+            values = self.ride(self.sent, report.round_index) if node == 71 else report.values
+            content = messages.report_content(dataclasses.replace(report, values=values))
+            self.replies[number] = Message(content, reply_to=message)
+        return ids
+
+
+RIDES = {
+    "zeros": (lambda sent, now: np.zeros_like(sent[now, 71]), {"noise"}),
+    "half its noise": (lambda sent, now: np.float32(0.5) * sent[now, 71], {"noise"}),
+    "twice its noise": (lambda sent, now: np.float32(2.0) * sent[now, 71], {"norm"}),
+    "its first update again": (lambda sent, now: sent[0, 71], {"repeat", "noise", "norm"}),
+}
+
+
+@pytest.mark.parametrize("mode", ["client", pytest.param("record", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "ride",
+    [
+        "zeros",
+        "its first update again",
+        *(pytest.param(f"{word} its noise", marks=pytest.mark.slow) for word in ("half", "twice")),
+    ],
+)
+def test_a_client_that_did_not_do_the_work_is_charged_and_not_paid(run_file, tmp_path, no_report, mode, ride):
+    run_file.write_text(RUN.replace('mode = "record"', f'mode = "{mode}"'))
+    config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0"])
+    make, kinds = RIDES[ride]
+    store, _ = serve_quietly(Riding(client_app(run_file), tmp_path, make, mode), config, tmp_path / "run")
+    lines = store.arm("fedpcs", 0).rounds()
+    struck = lines[1:] if "again" in ride else lines
+    for line in struck:
+        assert line["heard"] == [1, 2]
+        assert [one["client"] for one in line["refused"]] == [0]
+        assert set(line["refusals"]) <= kinds
+    ledger = store.arm("fedpcs", 0).ledger
+    charged = columns(ledger, "SELECT round_index FROM charges WHERE client = '0'")
+    owed = columns(ledger, "SELECT round_index FROM rewards WHERE client = '0' AND amount_nanos > 0")
+    assert sorted(charged) == [(0,), (1,), (2,)]
+    assert owed == ([(0,)] if "again" in ride else [])

@@ -87,6 +87,7 @@ def test_other_alphabets_are_plain_text_too(name):
 def servers_words():
     """Messages whose words a server has made up, by what they are."""
     task = {"run": FORGED, "round_index": FORGED, "client": 0, "nonce": FORGED, "budget": 10, "measures": [FORGED]}
+    task["max_samples"] = None
     terms = {"reward": [1.0], "mean_budget": [1.0], "cohort_size": [1], FORGED: FORGED}
     model = messages.model_record(np.zeros(650, dtype=np.float32))
 

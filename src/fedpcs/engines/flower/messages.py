@@ -26,6 +26,7 @@ from fedpcs.errors import InvalidInput
 from fedpcs.learning import wire
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.learning.sizes import MOST_SAMPLES
 
 HELLO, TERMS, QUESTION, TRAIN = "query.hello", "query.terms", "query.question", "train"
 _MOST_TEXT = 2**20
@@ -100,8 +101,10 @@ def read_hello(content: RecordDict) -> Hello:
         raise wire.MessageRefused(
             f"a client's name must have 1 to {_LONGEST_NAME} printable characters, got {str(name)[:40]!r}."
         )
-    if type(size) is not int or not 1 <= size < 2**48:
-        raise wire.MessageRefused(f"num_samples must be a whole number of at least 1, got {str(size)[:40]!r}.")
+    if type(size) is not int or not 1 <= size <= MOST_SAMPLES:
+        raise wire.MessageRefused(
+            f"num_samples must be a whole number from 1 to {MOST_SAMPLES:,}, got {str(size)[:40]!r}."
+        )
     return Hello(name, size)
 
 
