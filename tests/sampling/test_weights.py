@@ -163,7 +163,7 @@ def test_precision_by_design_lets_the_rarely_drawn_speak_for_more_up_to_three_ti
         expected = 1 / 8 + (1 - 2 / 8) * shares / shares.sum()
         assert weigh("precision", drawn, view, drift=1.0, by_design=True) == pytest.approx(expected)
         assert weigh("precision", drawn, view, drift=1.0) == pytest.approx([0.5, 0.5])
-    with pytest.raises(InvalidInput, match="precision by design needs inclusion probabilities"):
+    with pytest.raises(InvalidInput, match="by_design needs inclusion probabilities"):
         weigh("precision", BIASED, view, drift=1.0, by_design=True)
 
 
