@@ -17,9 +17,10 @@ import pytest
 from faulty_federation import ENGINES, Watcher, tiny
 from killed_runs import finish, left_behind, outcome
 
+from fedpcs import _files
 from fedpcs.engines.faulty import Payload
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
-from fedpcs.experiments import files, run, run_store
+from fedpcs.experiments import run, run_store
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import as_toml
 from fedpcs.experiments.run_store import RunStore, locked
@@ -508,10 +509,10 @@ def is_alive(pid):
 
 def test_files_are_whole_or_not_there(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    files.write_whole(path, b"before")
+    _files.write_whole(path, b"before")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", failing(os.fsync, errno.EIO, 0))
         with pytest.raises(FedpcsError):
-            files.write_whole(path, b"after")
+            _files.write_whole(path, b"after")
     assert path.read_bytes() == b"before"
     assert list(tmp_path.iterdir()) == [path]

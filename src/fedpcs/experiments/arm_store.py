@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fedpcs._files import NEW_RUN, disk_errors, lines_of, open_own, read_object, write_json, write_whole
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import disk_errors, read_object, write_json, write_whole
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ArmStore:
     def append(self, record: dict[str, Any]) -> None:
         """Add a round's line, and have it on the disk before returning."""
         line = json.dumps(record, allow_nan=False) + "\n"
-        with disk_errors(self.log), self.log.open("ab") as stream:
+        with disk_errors(self.log), os.fdopen(open_own(self.log, os.O_WRONLY | os.O_APPEND), "ab") as stream:
             stream.write(line.encode())
             stream.flush()
             os.fsync(stream.fileno())
@@ -66,8 +66,7 @@ class ArmStore:
         Raises:
             CorruptFile: The log has fewer.
         """
-        content = self.log.read_bytes() if self.log.exists() else b""
-        lines = content.splitlines(keepends=True)
+        lines = self._lines()
         whole = [line for line in lines if line.endswith(b"\n")]
         if len(whole) < num_rounds:
             raise CorruptFile(
@@ -83,13 +82,18 @@ class ArmStore:
 
     def rounds(self) -> list[dict[str, Any]]:
         """Read the log."""
-        if not self.log.exists():
-            return []
         try:
-            lines = self.log.read_text(encoding="utf-8").splitlines(keepends=True)
-            return [json.loads(line) for line in lines if line.endswith("\n")]
+            return [json.loads(line) for line in self._lines() if line.endswith(b"\n")]
         except (ValueError, RecursionError) as error:
-            raise CorruptFile(f"{self.log}: not a log of rounds: {error}.") from None
+            raise CorruptFile(f"{self.log}: not a log of rounds: {error}. {NEW_RUN}") from None
+
+    def _lines(self) -> list[bytes]:
+        try:
+            return list(lines_of(self.log))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise CorruptFile(f"{self.log}: cannot be read: {error.strerror}. {NEW_RUN}") from None
 
     def save_model(self, state_dict: dict[str, Tensor]) -> None:
         """Write the model as `model.pt`, for `torch.load(..., weights_only=True)`."""

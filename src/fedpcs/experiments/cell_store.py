@@ -14,10 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from fedpcs._files import read_json, read_object, write_whole
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.cell_shape import ManifestShape, ResultShape, RoundShape, check_shape
-from fedpcs.experiments.files import read_json, read_object, write_whole
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_config import Cell, kept_key
 

@@ -17,6 +17,7 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
 
 from fedpcs import _format
+from fedpcs._files import read_object, write_json
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
@@ -25,7 +26,6 @@ from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.announcing import Announcer
 from fedpcs.experiments.arm_plan import Arm, device_of, load_for, plan_for, sampler_of
-from fedpcs.experiments.files import read_object, write_json
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
 from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fedpcs._extras import pip_install
+from fedpcs._files import write_whole
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.page import Page
 
 Cell = str | int | float | bool | None

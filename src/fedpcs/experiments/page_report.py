@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedpcs._files import disk_errors, write_whole
 from fedpcs.experiments.dark_figures import GROUND
-from fedpcs.experiments.files import disk_errors, write_whole
 from fedpcs.experiments.page import Page
 from fedpcs.experiments.page_figures import Drawn, draw_all
 from fedpcs.experiments.templates import template

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpcs import _format
-from fedpcs.experiments.files import write_whole
+from fedpcs._files import write_whole
 from fedpcs.experiments.headline import headline as headline_of
 from fedpcs.experiments.run_figures import draw_all
 from fedpcs.experiments.run_figures_partition import split_words

@@ -6,6 +6,7 @@ config.toml   manifest.json   lock   arms/SAMPLER-seedN/…   report.html   resu
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import hashlib
@@ -21,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import fedpcs
+from fedpcs._files import NEW_RUN, open_own, read_object, write_json, write_whole
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import NEW_RUN, read_object, write_json, write_whole
 from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
@@ -197,8 +198,10 @@ def locked(folder: Path) -> Iterator[None]:
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        handle = open_own(folder / "lock")
     except OSError as error:
+        if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
         raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
     try:
         if not _lock(handle):
@@ -216,8 +219,8 @@ def locked(folder: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Say whether a process works on a run's folder at this moment."""
     try:
-        handle = os.open(folder / "lock", os.O_RDWR)
-    except (FileNotFoundError, NotADirectoryError):
+        handle = open_own(folder / "lock", os.O_RDWR, creates=False)
+    except OSError:  # no such file, or something else of that name: no process of ours holds it
         return False
     try:
         return not _lock(handle)

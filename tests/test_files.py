@@ -4,8 +4,8 @@ import multiprocessing
 
 import pytest
 
+from fedpcs._files import write_whole
 from fedpcs.errors import FedpcsError
-from fedpcs.experiments.files import write_whole
 
 
 def write_often(path, content, times):
