@@ -70,9 +70,10 @@ def read_bytes(path: str | os.PathLike[str], most_bytes: int) -> bytes:
         OSError: As `open_regular`.
     """
     with open_regular(path, most_bytes) as stream:
-        content = stream.read(most_bytes + 1)
-    if len(content) > most_bytes:  # files of the system's own have no size
-        raise OSError(errno.EFBIG, _too_large(len(content), most_bytes), os.fspath(path))
+        # Asked for no more than there is: room for all that is asked for is taken at once.
+        content = stream.read(max(os.fstat(stream.fileno()).st_size, 2**16))
+        if stream.read(1):
+            raise OSError(errno.EFBIG, f"Too large: more than {len(content):,} bytes", os.fspath(path))
     return content
 
 
@@ -176,6 +177,11 @@ def write_whole(path: Path, content: bytes) -> None:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file by a text, whole or not at all; halves of characters, which no file can hold, are escaped."""
+    write_whole(path, text.encode("utf-8", "backslashreplace"))
 
 
 def open_own(path: Path, flags: int = os.O_RDWR, *, creates: bool = True) -> int:

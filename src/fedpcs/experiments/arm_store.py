@@ -14,6 +14,7 @@ from torch import Tensor
 
 from fedpcs._files import NEW_RUN, disk_errors, lines_of, open_own, read_object, write_json, write_whole
 from fedpcs.errors import CorruptFile
+from fedpcs.experiments.cell_shape import ResultShape, check_shape
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,11 @@ class ArmStore:
     def result(self) -> dict[str, Any] | None:
         """What the arm came to; None while it is not done."""
         path = self.folder / "result.json"
-        return read_object(path, "sampler", "seed", "accuracy", "spent", "game") if path.exists() else None
+        if not path.exists():
+            return None
+        found = read_object(path)
+        check_shape(found, ResultShape, str(path), NEW_RUN)
+        return found
 
     def create(self) -> None:
         """Make the folder."""

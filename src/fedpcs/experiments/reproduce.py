@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fedpcs import _format
-from fedpcs._files import check_folder, disk_errors, write_whole
+from fedpcs._files import check_folder, disk_errors, write_text
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
 from fedpcs.experiments.compare import carry_out, raise_if_damaged, raise_if_failed
@@ -126,7 +126,7 @@ def write_exhibit(page: Page, folder: Path) -> Path:
         export_csv(page, folder / "records.csv")
     else:
         (folder / "records.csv").unlink(missing_ok=True)
-    write_whole(folder / "report.md", as_markdown(page).encode())
+    write_text(folder / "report.md", as_markdown(page))
     return report
 
 

@@ -25,6 +25,7 @@ import fedpcs
 from fedpcs._files import NEW_RUN, open_own, read_object, write_json, write_whole
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
+from fedpcs.experiments.cell_shape import ManifestShape, RunResultShape, check_shape
 from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
@@ -53,12 +54,19 @@ class RunStore:
     def result(self) -> dict[str, Any] | None:
         """What the run came to; None while it is not done."""
         path = self.folder / "result.json"
-        return read_object(path, "name", "arms", "is_exhausted") if path.exists() else None
+        if not path.exists():
+            return None
+        found = read_object(path)
+        check_shape(found, RunResultShape, str(path), NEW_RUN)
+        return found
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What the run was started with."""
-        return read_object(self.folder / "manifest.json")
+        path = self.folder / "manifest.json"
+        found = read_object(path)
+        check_shape(found, ManifestShape, str(path), NEW_RUN)
+        return found
 
     def arm(self, sampler: str, seed: int) -> ArmStore:
         """Return the store of one sampler and seed."""
