@@ -644,7 +644,7 @@ DAMAGES = [
     ("rounds.jsonl", lambda text: "", "has 0 of 3 rounds"),
     ("rounds.jsonl", halved, "rounds in its log"),
     ("rounds.jsonl", lambda text: "3\n" + text, "line 1: holds no object"),
-    ("rounds.jsonl", lambda text: "{}\n" + text, "round must be given"),
+    ("rounds.jsonl", lambda text: "{}\n" + text, "must be given"),
     ("rounds.jsonl", lambda text: "{\n" + text, "not a log of rounds"),
     ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "not a log of rounds"),
     ("seconds.json", lambda text: "{", "cannot be read"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from forked import doing
-from hand_made_files import (
+from learning.hand_made_files import (
     write_cifar_10,
     write_cifar_100,
     write_cinic_10,

@@ -21,7 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS), str(TESTS / "faults"), str(TESTS / "learning"), str(TESTS / "experiments")]
+sys.path[:0] = [str(TESTS), str(TESTS / "faults")]
 
 import numpy as np
 from command_line import fedpcs, fedpcs_process
@@ -282,7 +282,7 @@ def run_case(bench: Bench, index: int) -> tuple[int, frozenset[int], str]:
         right = BOTH | {3, 4, 5}
     if verb == "theory":
         right = BOTH
-    # All of our own code runs every time; Matplotlib turns figures into pixels, which alone takes seconds, now and then.
+    # All of our own code runs every time; Matplotlib turns figures into pixels, which takes seconds, now and then.
     is_drawn = rng.random() < 0.05
     doing(f"{verb}: {path.relative_to(folder / 'run')}: {how}", 30.0 if is_drawn else MOST_SECONDS)
     with contextlib.nullcontext() if is_drawn else patch.object(Figure, "savefig", _not_drawn):
@@ -360,6 +360,8 @@ def _followed(kind: str, case: Case, numbers: range) -> list[Outcome]:
     outcomes = []
     for outcome in run_all(case, numbers):
         outcomes.append(outcome)
+        if len(outcomes) % 100 == 0:
+            print(f"{kind}: {len(outcomes)} of {len(numbers)}", file=sys.stderr, flush=True)
         if outcome.problem:
             print(f"{kind} {outcome.index} {outcome.problem}: {outcome.what} (exit {outcome.code})", flush=True)
             print(f"    {outcome.detail.strip()}", flush=True)

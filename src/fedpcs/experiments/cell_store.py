@@ -87,7 +87,7 @@ class CellStore:
         if self.is_done(cell) or not path.is_file():
             return ""
         try:
-            return printable(read_text(path), _MOST_REASON)
+            return printable(read_text(path).strip(), _MOST_REASON)
         except (OSError, ValueError) as error:
             return f"why could not be read: {printable(error)}"
 

@@ -48,7 +48,7 @@ class ProgressBar:
 
     def say(self, words: str) -> None:
         """Print a line above the bar."""
-        self._progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+        self._progress.console.print(message(words), highlight=False, markup=False, soft_wrap=True)
 
     def _tell(self) -> None:
         while not self._is_over.wait(LINE_SECONDS):
