@@ -12,6 +12,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.learning.threads import one_thread
+from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
 
 NUM_ROUNDS = 12
@@ -42,7 +44,9 @@ def main() -> None:
     model = make_model("cnn-fashion", (1, 28, 28), NUM_CLASSES, seed=SEED)
     layout, parameters = layout_of(model), flat_parameters(model)
     with one_thread():
-        training, admission = measure_admission(ClientSide(plan, model, data), plan)
+        training, plain = measure_admission(ClientSide(plan, model, data), plan)
+        private = replace(plan, mode="client")  # where its noise is checked as well
+        _, admission = measure_admission(ClientSide(private, model, data), private)
     engine = WorkerEngine(plan, model, data, num_slots=COHORT_SIZE, side=IdleClients)
     alone = []
     with one_thread():
@@ -77,7 +81,8 @@ def main() -> None:
     share = COHORT_SIZE * admission / (COHORT_SIZE / 2 * training)
     rows = [
         ["one client's training", f"{1e3 * training:.0f} ms"],
-        ["admission of its update", f"{1e3 * admission:.2f} ms"],
+        ["admission of its update without noise, digest included", f"{1e3 * plain:.2f} ms"],
+        ["admission of its update with noise, digest included", f"{1e3 * admission:.2f} ms"],
         ["admission of the cohort ÷ a round on two workers", f"{100 * share:.2f} %"],
         ["a round of idle clients, engine alone, median", f"{statistics.median(alone[2:]):.3f} s"],
         ["the same with log, ledger and checkpoint, median", f"{statistics.median(whole[2:-1]):.3f} s"],
@@ -91,15 +96,16 @@ def measure_admission(side: ClientSide, plan: ClientPlan) -> tuple[float, float]
     out = torch.empty_like(parameters)
     trainings, admissions = [], []
     for client in range(4):
-        task = Task("bench", 0, client, "nonce")
+        task = Task("bench", 0, client, "nonce", Rho.of(1.0))
         began = time.perf_counter()
         report = side.answer(task, parameters, out)
         trainings.append(time.perf_counter() - began)
         for _ in range(COHORT_SIZE):
             began = time.perf_counter()
             verdict = admit(report, Expected(task, IMAGES_PER_CLIENT, side.layout, plan))
-            admissions.append(time.perf_counter() - began)
             assert isinstance(verdict, Admitted)
+            assert verdict.digest >= 0
+            admissions.append(time.perf_counter() - began)
     return statistics.median(trainings[1:]), statistics.median(admissions)
 
 

@@ -199,7 +199,7 @@ def test_caps_are_reported(tmp_path):
     "verb",
     [
         *("run", "resume", "compare", "reproduce", "report", "solve", "verify", "theory", "doctor", "privacy"),
-        *("samplers", "audit", "data-list", "data-fetch", "data-check"),
+        *("samplers", "audit", "data-list", "data-fetch", "data-check", "superlink", "node"),
     ],
 )
 def test_help_is_plain_text_with_an_example(verb):
@@ -515,7 +515,7 @@ def test_reports_written_before_one_that_is_refused_are_named(tmp_path, monkeypa
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "sweep.json").write_text("{}")
     page = tmp_path / "sweep" / "report.html"
-    monkeypatch.setattr(compare, "write_sweep", lambda *_, **__: compare.WrittenSweep(page, (), (), {}, "", ()))
+    monkeypatch.setattr(compare, "write_sweep", lambda *_, **__: compare.WrittenSweep(page, (), (), {}, "", (), (), ()))
     code, out, err = said_by(("report", tmp_path / "sweep", tmp_path / "absent"), monkeypatch, capsys)
     assert (code, out) == (2, f"{page}\n")
     assert "absent: no run there" in err

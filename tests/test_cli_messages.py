@@ -149,7 +149,7 @@ def test_verify_says_what_it_was_given_and_never_how_to_load_it_unsafely(strange
     assert (done.returncode, len(done.stderr.splitlines())) == (code, 1)
 
 
-@pytest.mark.parametrize("damage", ["rounds = = 3\n", "rounds = 1\n", "roundz = 3\n", "\x00\xff"])
+@pytest.mark.parametrize("damage", ["rounds = = 3\n", "rounds = 1\n", "rounds = 7\n", "roundz = 3\n", "\x00\xff", ""])
 @pytest.mark.parametrize("verb", ["resume", "report", "theory"])
 def test_a_damaged_configuration_of_a_run_exits_6_and_is_named(verb, damage, tmp_path):
     (tmp_path / "config.toml").write_text(damage, encoding="latin-1")

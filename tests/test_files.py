@@ -1,11 +1,14 @@
 """Files that are whole or not there, whoever writes them and how often."""
 
 import multiprocessing
+import os
 
 import pytest
 
 from fedpcs._files import write_whole
 from fedpcs.errors import FedpcsError
+from fedpcs.experiments.arm_store import ArmStore
+from fedpcs.experiments.run_store import locked
 
 
 def write_often(path, content, times):
@@ -38,3 +41,17 @@ def test_what_a_killed_writer_left_is_written_over(tmp_path):
 def test_a_folder_that_is_not_there_is_said(tmp_path):
     with pytest.raises(FedpcsError, match="cannot be written: No such file or directory"):
         write_whole(tmp_path / "nowhere" / "file", b"")
+
+
+def test_files_and_run_folders_are_their_owners_alone_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        with locked(tmp_path / "run"):
+            write_whole(tmp_path / "run" / "config.toml", b"")
+            arm = ArmStore(tmp_path / "run" / "arm")
+            arm.create()
+            arm.append({"round": 0})
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run", *(tmp_path / "run").rglob("*"))}
+    assert modes == {"run": 0o700, "lock": 0o600, "config.toml": 0o600, "arm": 0o700, "rounds.jsonl": 0o600}

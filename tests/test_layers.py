@@ -16,6 +16,7 @@ LAYERS = {
     "_random": 0,
     "_caps": 0,
     "_inclusion": 0,
+    "_chain": 0,
     "_outside": 0,
     "_processes": 0,
     "_threads": 0,

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 HERE = Path(__file__).resolve().parent
 CLIENTS = ((0.35, 4.0), (0.60, 6.5), (0.85, 9.0))  # privacy aversion and initial budget: each node's own secret
@@ -99,7 +99,8 @@ def start_superlink(folder: Path, port: int) -> subprocess.Popen[bytes]:
     return _start(
         folder,
         "superlink",
-        *("flower-superlink", "--host", "127.0.0.1", "--port", port, "--enable-supernode-auth"),
+        *("fedpcs", "superlink", "--host", "127.0.0.1", "--port", port, "--enable-supernode-auth"),
+        *("--database", folder / "superlink.db"),
         *("--ssl-ca-certfile", secrets / "ca.crt"),
         *("--ssl-certfile", secrets / "server.pem", "--ssl-keyfile", secrets / "server.key"),
     )
@@ -128,7 +129,7 @@ def start_supernode(
     key: Path | None = None,
     **told: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a client's node; what follows --node-config stays on its machine.
+    """Start a client's node, told of nothing but where its settings are.
 
     Args:
         folder: Of the federation.
@@ -137,8 +138,21 @@ def start_supernode(
         node_port: Its own.
         authority: Whose server it trusts; by default the federation's.
         key: Its private key; by default the one made for it.
-        told: More of its node-config, with _ for -.
+        told: More of its settings.
     """
+    secrets = folder / "secrets"
+    return _start(
+        folder,
+        f"supernode{number}",
+        *("fedpcs", "node", "--superlink", f"127.0.0.1:{port}", "--host", "127.0.0.1", "--port", node_port),
+        *("--root-certificates", authority or secrets / "ca.crt"),
+        *("--auth-supernode-private-key", key or secrets / f"node{number}"),
+        *("--node-config", settings(settings=write_settings(folder, number, **told))),
+    )
+
+
+def write_settings(folder: Path, number: int, **told: Any) -> Path:
+    """Write what a client states itself, to a file that only its owner can read: docs/deploy.md has all keys."""
     aversion, budget = CLIENTS[number % len(CLIENTS)]
     config = {
         "partition_id": number % len(CLIENTS),
@@ -146,24 +160,21 @@ def start_supernode(
         "privacy_aversion": aversion,
         "initial_budget": budget,
         "state_dir": folder / f"client{number}",
+        "accepts.budget_unit": 0.01,
+        **told,
     }
-    secrets = folder / "secrets"
-    return _start(
-        folder,
-        f"supernode{number}",
-        *("flower-supernode", "--superlink", f"127.0.0.1:{port}", "--host", "127.0.0.1", "--port", node_port),
-        *("--root-certificates", authority or secrets / "ca.crt"),
-        *("--auth-supernode-private-key", key or secrets / f"node{number}"),
-        *("--node-config", settings(**{**config, **told})),
-    )
+    lines = [f'{key} = "{it}"' if isinstance(it, str | Path) else f"{key} = {it}" for key, it in config.items()]
+    path = folder / f"node{number}.toml"
+    _write(path, "\n".join([*lines, ""]).encode())
+    return path
 
 
 def settings(**told: Any) -> str:
     """Return settings as Flower reads them on a command line.
 
     Example:
-        >>> settings(partition_id=0, state_dir="/var/lib/fedpcs")
-        'partition-id=0 state-dir="/var/lib/fedpcs"'
+        >>> settings(num_clients=2, run_dir="/var/lib/fedpcs")
+        'num-clients=2 run-dir="/var/lib/fedpcs"'
     """
     words = {name.replace("_", "-"): value for name, value in told.items()}
     return " ".join(f'{name}="{it}"' if isinstance(it, str | Path) else f"{name}={it}" for name, it in words.items())
@@ -224,7 +235,7 @@ def up(folder: Path, ports: Sequence[int] = PORTS, **told: Any) -> list[subproce
     Args:
         folder: Where keys, logs and state are kept.
         ports: The SuperLink's, then one for each node.
-        told: More of every node's node-config, with _ for -.
+        told: More of every node's settings.
     """
     make_secrets(folder / "secrets", len(CLIENTS))
     write_connection(folder, ports[0])
@@ -274,10 +285,18 @@ def _watch(folder: Path, processes: Sequence[subprocess.Popen[bytes]]) -> None:
 def _start(folder: Path, name: str | None, *command: object) -> subprocess.Popen[bytes]:
     """Start a command; what it prints goes to a log of that name, or is seen."""
     with contextlib.ExitStack() as opened:
-        log = None if name is None else opened.enter_context((folder / f"{name}.log").open("ab"))
+        log = None if name is None else opened.enter_context(_log(folder / f"{name}.log"))
         own = name is not None  # so that Ctrl-C is for us, and we end what we started
         words = [str(word) for word in command]
-        return subprocess.Popen(words, env=environment(folder), stdout=log, stderr=log, start_new_session=own)
+        return subprocess.Popen(
+            words, env=environment(folder), stdout=log, stderr=log, start_new_session=own, umask=0o077
+        )
+
+
+def _log(path: Path) -> BinaryIO:
+    """Open a log that only its owner may read: a node's may name its client's private numbers."""
+    path.touch(mode=0o600)
+    return path.open("ab")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 
+PRIVATE_FOLDER = 0o700  # for `mkdir`: its owner's alone
 NEW_RUN = "Put back a copy, or start a new run."
 # Most bytes of a file, by kind. docs/files.md tells users.
 MOST_TEXT = 2**20  # a run, a sweep, a game
@@ -187,6 +188,8 @@ def write_text(path: Path, text: str) -> None:
 def open_own(path: Path, flags: int = os.O_RDWR, *, creates: bool = True) -> int:
     """Return the handle of a file of ours to be written: never one that a link points to, a device or a pipe.
 
+    One that is made is its owner's alone, whatever the umask.
+
     Args:
         path: Where it is.
         flags: Of `os.open`.
@@ -195,7 +198,7 @@ def open_own(path: Path, flags: int = os.O_RDWR, *, creates: bool = True) -> int
     Raises:
         OSError: It cannot be made, or something else has its name.
     """
-    handle = os.open(path, flags | os.O_NOFOLLOW | _OPENED | (os.O_CREAT if creates else 0), 0o666)
+    handle = os.open(path, flags | os.O_NOFOLLOW | _OPENED | (os.O_CREAT if creates else 0), 0o600)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "Not a regular file but a device, a pipe or a socket", os.fspath(path))
@@ -205,13 +208,18 @@ def open_own(path: Path, flags: int = os.O_RDWR, *, creates: bool = True) -> int
 def _opened_alone(path: Path) -> BinaryIO:
     """Open a file to be written anew once nobody else is writing it."""
     while True:
-        stream = os.fdopen(open_own(path, os.O_WRONLY | os.O_APPEND), "ab")
+        stream = open_private(path)
         fcntl.flock(stream, fcntl.LOCK_EX)
         with suppress(FileNotFoundError):  # whoever had it has renamed it: this is no longer the file of that name
             if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
                 stream.truncate(0)
                 return stream
         stream.close()
+
+
+def open_private(path: Path) -> BinaryIO:
+    """Open a file of ours to read and to add to, likewise."""
+    return os.fdopen(open_own(path, os.O_RDWR | os.O_APPEND), "a+b")
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -194,6 +194,16 @@ def two_decimals(value: float) -> str:
     return f"{value:z.2f}".replace("-", "−")
 
 
+def loss(value: float) -> str:
+    """Return a loss, such as a cross-entropy, with three decimals.
+
+    Example:
+        >>> loss(2.47561)
+        '2.476'
+    """
+    return f"{value:,.3f}"
+
+
 def duration(seconds: float) -> str:
     """Return a length of time as a person would say it.
 

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from types import ModuleType
 
@@ -42,6 +43,15 @@ def start(make: Callable[[], BaseProcess], *, needs_main: bool = False) -> BaseP
     process = make()
     process.start()
     return process
+
+
+def ensure_fork_server() -> None:
+    """Start the process that others are forked from, deaf to Ctrl-C: it would print a traceback while it imports."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child starts with its parent's mask
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def refuse_import_of_script() -> None:

@@ -80,6 +80,12 @@ class CorruptFile(FedpcsError):
     exit_code = 6
 
 
+class SuperLinkLost(FedpcsError):
+    """A node does not hear its SuperLink any more. Started again, it connects anew."""
+
+    exit_code = 8
+
+
 class Interrupted(FedpcsError):
     """The user or the system asked the run to stop. What was done is safe, and the run can be resumed."""
 

@@ -134,9 +134,10 @@ def test_delta_goes_by_its_formula_on_what_clients_measured(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("epochs", [1, 5])
-def test_where_every_step_takes_all_records_their_variance_is_sent_as_zero(tmp_path, monkeypatch, epochs):
-    for _, _, heard, _ in rounds_of(tmp_path, monkeypatch, "delta", "record", epochs, 0):
-        assert {item.report.measures["gradient_variance"] for item in heard.admitted} == {0.0}
+def test_where_every_step_takes_all_records_nobody_is_asked_for_variances(tmp_path, monkeypatch, epochs):
+    for _, opened, heard, _ in rounds_of(tmp_path, monkeypatch, "delta", "record", epochs, 0):
+        assert {task.measures for task in opened.tasks} == {()}
+        assert {tuple(item.report.measures) for item in heard.admitted} == {()}
 
 
 class Silence:

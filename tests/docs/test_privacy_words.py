@@ -1,5 +1,6 @@
 """What is said of a run's privacy is the same in README, terminal, page and docs, and no more than is true of it."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -53,7 +54,8 @@ def test_readme_says_of_the_first_run_what_its_page_and_terminal_say(tmp_path, m
     assert said in words_of(first)
     store = RunStore(tmp_path)
     store.folder.joinpath("config.toml").write_text(as_toml(config), encoding="utf-8")
-    store.folder.joinpath("manifest.json").write_text("{}", encoding="utf-8")
+    manifest = {"config": config.model_dump(mode="json")}
+    store.folder.joinpath("manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     page = re.sub(r"<[^>]*>", "", write_report(store).read_text(encoding="utf-8"))
     assert said in words_of(page.replace("&#39;", "'"))
     print_run(store, as_json=False)
@@ -77,3 +79,12 @@ def test_readme_s_first_run_is_not_said_to_be_a_guarantee():
     before = README.read_text(encoding="utf-8").partition("## Running")[0]
     claims = [line for line in before.splitlines() if "guarantee" in line]
     assert all("simulation" in line for line in claims)
+
+
+def test_where_samplers_read_what_no_noise_protects_the_guarantee_is_of_updates_alone():
+    privacy = load_run_config("default", ["privacy.noise='secure'"]).privacy
+    assert "The guarantee holds: " in promise(privacy, [{"disclosure": ""}])
+    said = promise(privacy, [{"disclosure": ""}, {"disclosure": "selection reads update_norm: private"}])
+    assert "The guarantee holds for updates alone" in said
+    assert "What samplers read of clients besides has no noise." in said
+    assert "simulation" in promise(load_run_config("default").privacy, [{"disclosure": "selection reads loss"}])

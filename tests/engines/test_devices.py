@@ -237,6 +237,11 @@ MISTAKES = [
     "Placeholder storage has not been allocated on MPS device!",
     "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.",
     "The operator 'aten::foo' is not currently implemented for the MPS device.",
+    "Input and hidden tensors are not at the same device, found input tensor at cuda:0 and hidden tensor at cpu",
+    "index_add_(): self, index and source expected to be in the same device, but got (self) on cuda:0",
+    "grid_sampler(): expected input and grid to be on same device, but input is on cuda:0 and grid is on cpu",
+    "Trying to convert Double to the MPS backend but it does not have support for that dtype.",
+    "Could not run 'aten::_sparse_mm' with arguments from the 'CUDA' backend. This could be because the operator",
 ]
 FAILURES = [
     "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 8 GiB",
@@ -244,6 +249,7 @@ FAILURES = [
     "CUDA error: an illegal memory access was encountered",
     "mat1 and mat2 shapes cannot be multiplied (3x4 and 5x6)",
     "index 7 is out of bounds for dimension 0 with size 3",
+    "Could not run 'aten::bernoulli_' with arguments from the 'SparseCPU' backend. This could be because the operator",
 ]
 
 

@@ -10,11 +10,13 @@ from fedpcs.engines.flower.client_books import ClientBooks, Preferences
 from fedpcs.errors import QuorumNotReached
 from fedpcs.experiments.announcing import Announcer, prior_of
 from fedpcs.experiments.arm_plan import sampler_of
+from fedpcs.experiments.node_settings import conditions_of
 from fedpcs.experiments.run_config import make_run_config
 from fedpcs.experiments.schedule import solve_for
 from fedpcs.game import announce, best_response, individuals
 from fedpcs.game.inference import inferred_population
 from fedpcs.game.payoffs import server_cost
+from fedpcs.privacy.budget import Rho
 
 N, ROUNDS = 30, 6
 EVERYONE = np.ones(N, dtype=bool)
@@ -40,7 +42,8 @@ class Plan:
 def clients(tmp_path):
     rng = np.random.default_rng(3)
     numbers = zip(rng.uniform(0.2, 0.9, N), rng.uniform(3.0, 8.0, N), strict=True)
-    return [ClientBooks(tmp_path / str(k), Preferences(*pair)) for k, pair in enumerate(numbers)]
+    law = conditions_of(config_with(None)), Rho.of(100.0)
+    return [ClientBooks(tmp_path / str(k), Preferences(*pair), *law) for k, pair in enumerate(numbers)]
 
 
 def config_with(prior, **federation):

@@ -26,8 +26,8 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: no `chromium` was found on the PATH"),
 ]
 
-# The page has no script. A copy gets one that tells the page around it what the browser made of it. It is a page in a
-# page because no window of a browser without a screen is narrower than 500 pixels.
+# The page has no script, and its policy allows none. A copy may have one that tells the page around it what the browser
+# made of it. It is a page in a page because no window of a browser without a screen is narrower than 500 pixels.
 PROBE = """
 <script>
 window.addEventListener("load", () => {
@@ -46,6 +46,7 @@ window.addEventListener("load", () => {
 });
 </script>
 """
+FORBIDS_ALL = "default-src 'none';"
 AROUND = """
 <!DOCTYPE html><html><head><style>:root { color-scheme: light dark; } iframe { border: 0; }</style></head>
 <body><pre id="probe"></pre><script>
@@ -150,7 +151,10 @@ def demo() -> Page:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = write_page(demo(), tmp_path_factory.mktemp("page"))
-    path.write_text(path.read_text(encoding="utf-8").replace("</body>", PROBE + "</body>"), encoding="utf-8")
+    html = path.read_text(encoding="utf-8")
+    assert FORBIDS_ALL in html
+    allowed = html.replace(FORBIDS_ALL, f"{FORBIDS_ALL} script-src 'unsafe-inline';")
+    path.write_text(allowed.replace("</body>", PROBE + "</body>"), encoding="utf-8")
     return path
 
 
@@ -169,6 +173,21 @@ def test_the_page_is_whole_on_every_screen(report: Path, width: int, is_dark: bo
     assert seen.facts["turned"] == (3 if is_dark else 0)
     assert seen.facts["ground"] == ("rgb(20, 23, 26)" if is_dark else "rgb(255, 255, 255)")
     assert set(seen.facts["heads"]) == ({"none"} if width == 390 else {"table-header-group"})
+
+
+def test_a_script_and_a_picture_that_got_into_a_page_stay_dead(tmp_path: Path) -> None:
+    """Escaping keeps them out; this is what happens if it ever fails."""
+    path = write_page(full_page(), tmp_path)
+    foreign = "<img src='http://127.0.0.1:9/x.png' onerror='console.error(1)'>"
+    html = path.read_text(encoding="utf-8").replace("</body>", foreign + PROBE + "</body>")
+    path.write_text(html, encoding="utf-8")
+    seen = look(path)
+    assert seen.facts == {}
+    assert seen.requests == set()
+    assert len(seen.complaints) >= 2
+    assert all("Content Security Policy" in line for line in seen.complaints)
+    path.write_text(html.replace(FORBIDS_ALL, ""), encoding="utf-8")
+    assert look(path).facts["images"] > 0  # without the policy's first rule it does run
 
 
 def test_a_page_that_complains_and_asks_would_be_caught(tmp_path: Path) -> None:

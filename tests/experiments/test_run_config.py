@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
+from fedpcs.experiments.arm_plan import delta_note, sampler_of
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config, preset_names
+from fedpcs.experiments.try_out import try_rules
 
 
 def refusal(*overrides, source=None):
@@ -229,3 +231,21 @@ def test_names_of_settings_are_quoted_where_toml_wants_it(name):
     sampler = f"{name}:Class"  # one of the user's own may have any name
     config = RunConfig(sampling={"samplers": [sampler], "settings": {sampler: {"design": "pivotal"}}})
     assert RunConfig.model_validate(tomllib.loads(as_toml(config))) == config
+
+
+def test_delta_asks_for_no_variances_where_every_step_takes_all_records():
+    """A gradient of all records has no variance: nothing private is asked for, and the run says so."""
+    delta = ['sampling.samplers=["delta"]']
+    whole = load_run_config(None, [*delta, "training.batch_size=0"])
+    assert sampler_of(whole, "delta").variance_ratio == 0.0
+    assert "by distances alone" in delta_note(whole)
+    for other in ("training.batch_size=8", "sampling.settings.delta.variance_ratio=0.5"):
+        config = load_run_config(None, [*delta, "training.batch_size=0", other])
+        assert "gradient_variance" in sampler_of(config, "delta").hears
+        assert delta_note(config) == ""
+
+
+def test_a_sampler_that_needs_what_clients_do_not_send_is_refused_before_the_run_with_the_remedy():
+    config = load_run_config(None, ['sampling.samplers=["delta"]', 'sampling.settings.delta.information="ideal"'])
+    with pytest.raises(InvalidInput, match=r"which clients do not send.*information = 'practical'"):
+        try_rules(config, num_classes=10)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from pages import Reader
 from pages import read as read_page
 from scipy import stats
+from sealed_logs import change_log, read_log, write_log
 
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments import run_figures
@@ -147,7 +148,8 @@ def write_run(
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(as_toml(config), encoding="utf-8")
     about = {"data": {"name": "digits", "checksum": "c0ffee", "num_test": 1000}, "fedpcs": "9.8.7", "forced": []}
-    (folder / "manifest.json").write_text(json.dumps({**about, "notes": [], "data_dir": None, **(manifest or {})}))
+    about = {**about, "config": config.model_dump(mode="json"), "notes": [], "data_dir": None, **(manifest or {})}
+    (folder / "manifest.json").write_text(json.dumps(about))
     for name, values in accuracy.items():
         for index, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
             num_rounds = (stopped or {}).get((name, seed), config.rounds)
@@ -156,7 +158,7 @@ def write_run(
             rounds = lines(config, value, np.random.default_rng([index, len(name)]), num_rounds)
             arm = store.arm(name, seed)
             arm.folder.mkdir(parents=True)
-            arm.log.write_text("".join(json.dumps(line) + "\n" for line in rounds))
+            write_log(arm.log, rounds)
             if num_rounds == config.rounds:
                 arms[name, seed] = {**result(config, name, seed, value, rounds), **(changes or {})}
                 (arm.folder / "result.json").write_text(json.dumps(arms[name, seed]))
@@ -336,9 +338,7 @@ def test_cells_reach_the_page_beside_their_headings(made, page):
 
 def test_where_the_cap_bound_the_page_says_how_often(made):
     for (name, seed), cut in zip(made.arms, range(len(made.arms)), strict=True):
-        log = made.store.arm(name, seed).log
-        lines = [json.loads(line) | {"num_capped": cut} for line in log.read_text().splitlines()]
-        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        change_log(made.store.arm(name, seed).log, lambda line, cut=cut: line | {"num_capped": cut})
     found = cells(made)["weighed by"]
     for name in ACCURACY:
         cut = 5 * sum(index for index, (sampler, _) in enumerate(made.arms) if sampler == name)
@@ -516,10 +516,10 @@ def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_pa
 def test_a_game_solved_anew_is_told(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY)
     log = made.store.arm("fedpcs", 0).log
-    rounds = [json.loads(line) for line in log.read_text().splitlines()]
+    rounds = read_log(log)
     rounds[1] |= {"replanned": "solved anew", "exploitability": 0.002}
     rounds[2] |= {"replanned": "kept the last certified schedule", "because": "no equilibrium"}
-    log.write_text("".join(json.dumps(line) + "\n" for line in rounds))
+    write_log(log, rounds)
     said = plain(cells(made)["exploitability"]["fedpcs"])
     assert said == "0.2 %; solved anew once; not solved once, the last schedule kept"
     assert "solved anew as clients came and went" in title_of(budget_figure(read_run(made.store)))
@@ -635,7 +635,7 @@ def test_clients_are_ranked_by_the_share_of_rounds_they_were_drawn_in(tmp_path):
 
 def test_a_sampler_that_strays_from_its_design_is_named(made):
     log = made.store.arm("random", 0).log
-    log.write_text(log.read_text().replace('"inclusion_score": 1.0', '"inclusion_score": 40.0'))
+    change_log(log, lambda line: {**line, "draw": {**line["draw"], "inclusion_score": 40.0}})
     title = title_of(draws_figure(read_run(made.store)))
     assert title.startswith("random strays from its designed probabilities")
 
@@ -656,8 +656,7 @@ def _without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: str) -> None:
     (name, seed), *_ = made.arms
     log = made.store.arm(name, seed).log
-    kept = [_without(key)(json.loads(line)) for line in log.read_text().splitlines()]
-    log.write_text("".join(json.dumps(line) + "\n" for line in kept))
+    change_log(log, _without(key))
     with pytest.raises(CorruptFile, match=f"rounds.jsonl: line 1: {key} must be given"):
         write_report(made.store)
 

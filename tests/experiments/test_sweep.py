@@ -29,7 +29,7 @@ from fedpcs.experiments.cell_process import run_cell
 from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.exhibits.registry import Exhibit
 from fedpcs.experiments.page_export import export_csv
-from fedpcs.experiments.run_config import PrivacyConfig, as_toml, load_run_config, make_run_config
+from fedpcs.experiments.run_config import as_toml, load_run_config, make_run_config
 from fedpcs.experiments.run_store import locked
 from fedpcs.experiments.sweep import run_cells, solve_games
 from fedpcs.experiments.sweep_config import Cell, kept_key, make_cells, make_sweep_config
@@ -39,6 +39,8 @@ from fedpcs.experiments.sweep_page import comparison_page, comparison_table
 from fedpcs.experiments.sweep_plan import SweepPlan, plan_sweep
 from fedpcs.experiments.sweep_progress import plan_words
 from fedpcs.experiments.sweep_spent import spent_by_client
+from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
+from fedpcs.privacy.events import ClientLevel, Family
 from fedpcs.privacy.standing import standing_words
 
 TINY = {
@@ -80,17 +82,14 @@ def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
     assert store.read(cells[0]).seconds > 0.0
 
 
-def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, capsys):
-    cells, _ = whole
-    private = [
-        replace(cell, config=cell.config.model_copy(update={"privacy": PrivacyConfig(mode="record")})) for cell in cells
-    ]
-    compare.print_sweep(compare.WrittenSweep(Path("page"), (), (*cells, *private), {}, "", ()), as_json=False)
+def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, tmp_path, capsys):
+    """No privacy, and what else a reader must know: clients are paid all the same."""
+    _, store = whole
+    compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
+    compare.print_sweep(compare.write_sweep(tmp_path), as_json=False)
     said = capsys.readouterr().out.splitlines()
-    assert [line for line in said if line in (standing_words("none", "fast"), standing_words("record", "fast"))] == [
-        "No privacy: updates leave clients as they are.",
-        standing_words("record", "fast"),
-    ]
+    assert standing_words("none", "fast") in said
+    assert any(line.startswith("Rewards are paid all the same") for line in said)
 
 
 def test_done_cells_are_reused_by_other_sweeps(whole, monkeypatch):
@@ -397,7 +396,7 @@ def test_a_sweep_tells_the_three_differences_and_what_is_sure_first(whole, tmp_p
     assert (found["accuracy"]["low"], found["accuracy"]["high"]) == pytest.approx((twin.low, twin.high))
     assert found["epsilon"] is found["paid"] is None
     assert found["left_out"] == {"epsilon": "no client spends any ε", "paid": "only fedpcs pays"}
-    assert "only fedpcs pays" in printed["headline"]
+    assert printed["headline"] == "Only fedpcs pays; accuracy cannot be told apart."
     compare.print_sweep(written, as_json=False)
     said = capsys.readouterr().out
     assert said.startswith(f"{printed['headline']}\n")
@@ -514,8 +513,9 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         assert cells[0].words in said
     shutil.copyfile(store.arm_of(cells[1]).ledger, ledger)  # a good one, and another cell's
     theirs = store.arm_of(cells[1]).ledger
-    with closing(sqlite3.connect(theirs)) as opened, opened:
-        opened.execute("UPDATE charges SET client = '99' WHERE client = (SELECT client FROM charges LIMIT 1)")
+    with PrivacyLedger.open(theirs) as opened:
+        run = next(opened.charges()).key.run
+        opened.charge(ReleaseKey(run, 0, 99), Event(Rho(1), ClientLevel(), "fast", Family.GAUSSIAN))
     assert "client '99' spent something by it; clients are 0…7" in spent_by_client(done).unreadable[cells[1].key]
     assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
     for cell in cells:
@@ -587,7 +587,7 @@ def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
     page = comparison_page("grid", done)
     export_csv(page, tmp_path / "cells.csv")
     assert {row["set.training.learning_rate"] for row in table_of(tmp_path)} == {"0.5", "1.0"}
-    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {}, page.headline, ())
+    written = compare.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {}, page.headline, (), (), ())
     compare.print_sweep(written, as_json=False)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert "learning_rate" in lines[0]
@@ -643,15 +643,15 @@ def without(key):
 DAMAGES = [
     ("rounds.jsonl", lambda text: "", "has 0 of 3 rounds"),
     ("rounds.jsonl", halved, "rounds in its log"),
-    ("rounds.jsonl", lambda text: "3\n" + text, "line 1: holds no object"),
-    ("rounds.jsonl", lambda text: "{}\n" + text, "must be given"),
-    ("rounds.jsonl", lambda text: "{\n" + text, "not a log of rounds"),
-    ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "not a log of rounds"),
+    ("rounds.jsonl", lambda text: "3\n" + text, "line 1 is damaged"),
+    ("rounds.jsonl", lambda text: text.replace('"rule"', '"role"'), "line 1 is damaged"),
+    ("rounds.jsonl", lambda text: "".join(text.splitlines(keepends=True)[1:]), "line 1 is damaged"),
+    ("rounds.jsonl", lambda text: "[" * 100_000 + "\n" + text, "line 1 is damaged"),
     ("seconds.json", lambda text: "{", "cannot be read"),
     ("seconds.json", lambda text: '"long"', "got 'long'"),
     ("seconds.json", lambda text: "NaN", "must be a number in [0, 1e+10], got 'nan'"),
     ("seconds.json", lambda text: "9" * 400, "must be a number in [0, 1e+10]"),
-    ("rounds.jsonl", lambda text: text + text, "line 4 is of round 0"),
+    ("rounds.jsonl", lambda text: text + text, "line 4 is damaged"),
     ("manifest.json", halved, "cannot be read"),
     ("manifest.json", lambda text: "[" * 100_000, "cannot be read"),
     ("manifest.json", lambda text: "{}", "must be given"),

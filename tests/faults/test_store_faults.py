@@ -24,6 +24,7 @@ from fedpcs.experiments import checkpoint, run, run_store
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import as_toml
 from fedpcs.experiments.run_store import RunStore, locked
+from fedpcs.privacy import PrivacyLedger, ReleaseKey
 
 ROUNDS = 5
 
@@ -244,8 +245,83 @@ def test_a_log_line_that_is_another_round_is_exit_6(unfinished):
     lines = log.read_bytes().splitlines(keepends=True)
     for wrong in (b'{"round": 99}\n', b"[]\n", b"{\n", lines[0]):
         log.write_bytes(b"".join([lines[0], wrong, *lines[2:]]))
-        with pytest.raises(CorruptFile, match=r"line 2 (is not round 1|column 1)"):
+        with pytest.raises(CorruptFile, match=r"line 2 is damaged: it does not fit its hash"):
             resume_run(unfinished, Watcher())
+
+
+def test_no_flipped_bit_of_a_log_passes_unnoticed(unfinished):
+    """F35. Every thirteenth bit, and all of the last line's end."""
+    arm = arm_of(unfinished)
+    content = arm.log.read_bytes()
+    for bit in {*range(0, 8 * len(content), 13), *range(8 * len(content) - 600, 8 * len(content))}:
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        arm.log.write_bytes(changed)
+        with pytest.raises(CorruptFile, match=r"rounds\.jsonl(: line \d is damaged| has 4 rounds)"):
+            arm.keep_rounds(ROUNDS)
+        assert arm.log.read_bytes() == changed
+
+
+def test_a_log_line_with_another_number_in_it_is_exit_6_with_file_and_line(unfinished):
+    log = arm_of(unfinished).log
+    log.write_bytes(log.read_bytes().replace(b'"paid": ', b'"paid": 1', 3).replace(b'"paid": 1', b'"paid": ', 2))
+    with pytest.raises(CorruptFile, match=r"rounds\.jsonl: line 3 is damaged.*Put back a copy") as caught:
+        resume_run(unfinished, Watcher())
+    assert caught.value.exit_code == 6
+
+
+def test_a_log_cut_back_to_a_checkpoint_goes_on_in_the_same_chain(unfinished, whole):
+    """What is behind the checkpoint is done over, whatever became of it."""
+    arm = arm_of(unfinished)
+    newest_first(unfinished)[0].unlink()
+    arm.log.write_bytes(arm.log.read_bytes()[:-30] + b"x" * 29)
+    resume_run(unfinished, Watcher())
+    assert outcome(unfinished) == outcome(whole)
+
+
+def test_nothing_is_added_to_a_log_whose_last_line_carries_no_hash(unfinished):
+    arm = arm_of(unfinished)
+    content = arm.log.read_bytes() + b'{"round": 5}\n'
+    arm.log.write_bytes(content)
+    with pytest.raises(CorruptFile, match=r"rounds\.jsonl: its last line is damaged"):
+        arm.append({"round": 6})
+    assert arm.log.read_bytes() == content
+
+
+@pytest.mark.parametrize("client", ["zz", "1000000", "-1", "8", "01", "٣", "9" * 5000, "x" * 5000])
+def test_a_ledger_that_names_a_client_the_run_has_not_is_exit_6(unfinished, client):
+    """Written with the right hashes: a ledger of another run of the same name, say."""
+    with PrivacyLedger.open(arm_of(unfinished).ledger) as ledger:
+        one = next(ledger.charges())
+        ledger.charge(ReleaseKey(one.key.run, 0, client), one.event)
+    with pytest.raises(
+        CorruptFile, match=r"ledger\.sqlite: client .* spent something by it; clients are 0…7"
+    ) as caught:
+        resume_run(unfinished, Watcher())
+    assert caught.value.exit_code == 6
+    assert len(str(caught.value)) < 1000
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ALTER TABLE charges RENAME COLUMN rho_nanos TO rho_nanor",
+        "DROP INDEX charges_of_client",
+        "CREATE VIEW more AS SELECT * FROM limits",
+        "CREATE TRIGGER more AFTER INSERT ON charges BEGIN DELETE FROM charges; END",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, 'rho_nanos INT', 'rho_nanos REAL')",
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLF x' WHERE name = 'charges'",
+        "PRAGMA writable_schema = ON; DELETE FROM sqlite_master WHERE name = 'rewards'",
+        "UPDATE charges SET client = 'zz' WHERE number = 3",
+    ],
+)
+def test_a_ledger_with_another_schema_is_exit_6_in_one_line(unfinished, change):
+    with closing(sqlite3.connect(arm_of(unfinished).ledger)) as ledger:
+        ledger.executescript(change)
+    with pytest.raises(CorruptFile, match=r"ledger\.sqlite is damaged") as caught:
+        resume_run(unfinished, Watcher())
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["arms/random-seed0/result.json", "result.json"])

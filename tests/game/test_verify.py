@@ -7,8 +7,9 @@ import pytest
 from twins import brute_force, utility
 
 from fedpcs.errors import InvalidInput, NotConverged
-from fedpcs.game import certify, individuals, make_game, mean_field, solve, uniform, verify
-from fedpcs.game.payoffs import Profile, profile_from_retention
+from fedpcs.game import _audit_kernels, certify, individuals, make_game, mean_field, solve, uniform, verify
+from fedpcs.game.payoffs import Profile, client_utility, profile_from_retention
+from fedpcs.game.rules import SELECTIONS
 from fedpcs.game.verify import best_achievable, check_profile
 
 
@@ -122,6 +123,59 @@ def test_grids_that_a_crowd_shares_bound_what_grids_of_their_own_show(monkeypatc
     assert (shared.at_most >= own.shown - 1e-9).all()
     assert (shared.shown <= own.at_most + 1e-9).all()
     assert (shared.at_most - own.shown).mean() <= 1e-3 * scale
+
+
+@pytest.mark.parametrize("digits", [-2, -1, 1, 2, 5])
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_budgets_that_differ_from_the_mean_by_their_last_digits_move_to_it_for_nothing(digits, selection):
+    """What a plan earns is never above the bound: here a budget rounded by one digit would cost a whole retention."""
+    game = make_game(uniform(50, 0), last_round=6, selection=selection)
+    start = 6.0 + digits * np.spacing(6.0)
+    terms = game.terms(np.linspace(4.0, 1.0, 7), np.full(7, 6.0))
+    aversion = np.array([0.05, 0.4, 0.9])
+    crowd = individuals(aversion, np.full(3, start))
+    paths = np.full((7, 3), 6.0)
+    paths[0] = start
+    earned = client_utility(paths, np.zeros((7, 3)), aversion, terms)
+    reach = best_achievable(paths, terms, crowd, earned=np.full(3, -np.inf))
+    assert (reach.at_most >= earned - 1e-12 * np.abs(earned)).all()
+
+
+def test_whoever_goes_to_the_mean_earns_no_more_than_the_bound_where_means_differ_by_their_last_digits():
+    """Nodes must reach to the last digit of every budget that can be had."""
+    rng = np.random.default_rng(1)
+    game = make_game(uniform(50, 0), last_round=20)
+    aversion = np.full(4, 0.03)
+    for _ in range(60):
+        centre = float(rng.uniform(0.5, 9.0))
+        mean = centre + np.spacing(centre) * rng.integers(-4, 5, 21)
+        terms = game.terms(np.linspace(30.0, 10.0, 21), mean)
+        start = centre * rng.uniform(0.2, 0.9, 4)
+        paths = np.vstack((start, np.repeat(mean[:-1, None], 4, axis=1)))
+        earned = client_utility(paths, np.zeros((21, 4)), aversion, terms)
+        reach = best_achievable(paths, terms, individuals(aversion, start), earned=np.full(4, -np.inf))
+        assert (reach.at_most >= earned - 1e-12 * np.abs(earned)).all()
+
+
+def test_a_cell_bends_as_much_as_any_cell_between_it_and_the_mean():
+    """Against brute force: cells on both sides of the mean, and one that the mean lies in."""
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        size, following_size = (int(one) for one in rng.integers(2, 9, 2))
+        nodes = np.zeros((2, 10))
+        nodes[0, :size] = np.sort(rng.uniform(0.3, 0.8, size))
+        nodes[1, :following_size] = np.sort(rng.uniform(0.0, 1.0, following_size))
+        nodes[1, 0], nodes[1, following_size - 1] = 0.0, 1.0
+        count, phi = np.array([size, following_size]), float(rng.uniform(0.2, 0.9))
+        following = nodes[1, :following_size]
+        bend = np.zeros((2, 10))
+        bend[1, : following_size - 1] = rng.uniform(0.0, 1.0, following_size - 1)
+        home = _audit_kernels.cell_of(nodes[1], following_size, phi)
+        _audit_kernels._add_later_bends(nodes, count, 0, phi, home, bend)
+        for k in range(size - 1):
+            low, high = min(phi, nodes[0, k]), max(phi, nodes[0, k + 1])
+            met = [bend[1, j] for j in range(following_size - 1) if following[j] < high and following[j + 1] > low]
+            assert bend[0, k] >= max(met)
 
 
 def test_a_tolerance_finer_than_the_resolution_is_refused(solved, monkeypatch):

@@ -1,5 +1,6 @@
 """A data set in memory is checked once: what is wrong with it is said at the door."""
 
+import re
 import sys
 from dataclasses import FrozenInstanceError
 
@@ -201,7 +202,12 @@ def test_the_catalogue_is_whole():
         assert len(entry.mean) == len(entry.stddev) == entry.input_shape[0]
         assert entry.citation
         assert entry.terms
-        for md5 in [download.md5 for download in entry.downloads] + list(entry.contents.values()):
-            assert len(md5) == 32
-            assert set(md5) <= set("0123456789abcdef")
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in entry.contents.values())
         assert bool(entry.folder) == bool(entry.downloads)
+
+
+def test_every_download_goes_by_https_and_all_but_one_have_a_sha256():
+    downloads = [download for entry in DATASETS.values() for download in entry.downloads]
+    assert all(download.url.startswith("https://") for download in downloads)
+    assert [download.file_name for download in downloads if not download.has_sha256] == ["CINIC-10.tar.gz"]
+    assert all(re.fullmatch("sha256:[0-9a-f]{64}|md5:[0-9a-f]{32}", download.checksum) for download in downloads)

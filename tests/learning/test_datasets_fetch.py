@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from hand_made_files import write_cifar_100, write_cinic_10, write_fashion_mnist, write_tiny_imagenet
-from range_server import serving
+from range_server import serving, write_certificate
 
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.learning.datasets import DATASETS, Download, Verdict, check_dataset, fetch_dataset, load_dataset
@@ -20,20 +20,30 @@ from fedpcs.learning.datasets.download import download_file
 from fedpcs.learning.datasets.unpacking import unpack
 
 CONTENT = bytes(range(256)) * 4000
-MD5 = hashlib.md5(CONTENT).hexdigest()
+
+
+def checksum(content):
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    return write_certificate(tmp_path_factory.mktemp("tls") / "both.pem")
 
 
 @pytest.fixture
-def server(monkeypatch):
+def server(certificate, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
-    with serving() as running:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with serving(certificate) as running:
         running.files["/file.bin"] = CONTENT
         yield running
 
 
 class TestOneFile:
-    def fetch(self, server, target, **changes):
-        download_file(f"{server.url}/file.bin", target, changes.pop("md5", MD5), **changes)
+    def fetch(self, server, target, on_progress=lambda done, total: None, **changes):
+        download = Download(f"{server.url}/file.bin", checksum(CONTENT), len(CONTENT), "file.bin")
+        download_file(replace(download, **changes), target, on_progress)
 
     def test_it_arrives_whole_and_leaves_nothing_else(self, server, tmp_path):
         seen = []
@@ -90,14 +100,14 @@ class TestOneFile:
 
     def test_a_wrong_beginning_is_found_out_and_not_kept(self, server, tmp_path):
         (tmp_path / "file.bin.partial").write_bytes(b"of something else")
-        with pytest.raises(CorruptFile, match=MD5):
+        with pytest.raises(CorruptFile, match=checksum(CONTENT)):
             self.fetch(server, tmp_path / "file.bin")
         assert list(tmp_path.iterdir()) == []
         self.fetch(server, tmp_path / "file.bin")
 
     def test_another_content_is_refused(self, server, tmp_path):
-        with pytest.raises(CorruptFile, match="must have the md5 0000"):
-            self.fetch(server, tmp_path / "file.bin", md5="0" * 32)
+        with pytest.raises(CorruptFile, match="must have the checksum sha256:0000"):
+            self.fetch(server, tmp_path / "file.bin", checksum="sha256:" + "0" * 64)
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
@@ -108,7 +118,40 @@ class TestOneFile:
 
     def test_a_file_the_server_does_not_have(self, server, tmp_path):
         with pytest.raises(InvalidInput, match=r"127\.0\.0\.1 answered 404"):
-            download_file(f"{server.url}/gone.bin", tmp_path / "gone.bin", MD5)
+            self.fetch(server, tmp_path / "gone.bin", url=f"{server.url}/gone.bin")
+
+    def test_more_than_was_published_is_refused_before_all_of_it_has_come(self, server, tmp_path):
+        with pytest.raises(CorruptFile, match=r"must have 100,000 bytes, but more arrived") as caught:
+            self.fetch(server, tmp_path / "file.bin", num_bytes=100_000)
+        assert "\n" not in str(caught.value)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_server_without_a_certificate_we_trust_is_not_believed(self, server, tmp_path, monkeypatch):
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with pytest.raises(InvalidInput, match=r"cannot reach 127\.0\.0\.1 .*certificate verify failed"):
+            self.fetch(server, tmp_path / "file.bin")
+        assert server.requests == []
+
+    def test_an_address_without_https_is_not_asked(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("no_proxy", "*")
+        with serving() as plain:
+            plain.files["/file.bin"] = CONTENT
+            with pytest.raises(InvalidInput, match=r"must go by https, got http://127"):
+                self.fetch(plain, tmp_path / "file.bin")
+        assert plain.requests == []
+
+    def test_a_redirect_to_https_is_followed_and_one_away_from_it_refused(self, server, tmp_path):
+        server.moved["/moved"] = f"{server.url}/file.bin"
+        self.fetch(server, tmp_path / "file.bin", url=f"{server.url}/moved")
+        assert (tmp_path / "file.bin").read_bytes() == CONTENT
+        with serving() as plain:
+            plain.files["/file.bin"] = CONTENT
+            for away in (f"{plain.url}/file.bin", "ftp://127.0.0.1/file.bin"):
+                server.moved["/away"] = away
+                with pytest.raises(InvalidInput, match=r"must go by https, got (http|ftp):"):
+                    self.fetch(server, tmp_path / "other.bin", url=f"{server.url}/away")
+            assert plain.requests == []
+        assert not (tmp_path / "other.bin").exists()
 
 
 def tarred(folder, *, inside=""):
@@ -135,7 +178,7 @@ class TestWholeSets:
             for file_name, content in files.items():
                 server.files[f"/{file_name}"] = content
             downloads = tuple(
-                Download(f"{server.url}/{file_name}", hashlib.md5(content).hexdigest(), len(content), file_name)
+                Download(f"{server.url}/{file_name}", checksum(content), len(content), file_name)
                 for file_name, content in files.items()
             )
             changes = {} if contents is None else {"contents": contents}
@@ -159,8 +202,8 @@ class TestWholeSets:
     def test_an_archive_that_breaks_off_on_its_way(self, publish, server, tmp_path, capsys):
         write_cifar_100(tmp_path / "source")
         source = tmp_path / "source" / "cifar-100-binary"
-        md5s = {path.name: hashlib.md5(path.read_bytes()).hexdigest() for path in source.iterdir()}
-        publish("cifar-100", {"cifar-100-binary.tar.gz": tarred(source, inside="cifar-100-binary")}, md5s)
+        digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in source.iterdir()}
+        publish("cifar-100", {"cifar-100-binary.tar.gz": tarred(source, inside="cifar-100-binary")}, digests)
         server.breaks = [10_000]
         assert load_dataset("cifar-100", tmp_path / "data", download=True).num_classes == 100
         assert [where for _, where in server.requests] == [None, "bytes=10000-"]
@@ -228,13 +271,23 @@ def test_without_a_network_one_line_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: a connection is refused
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/x.mat"
-        entry = replace(DATASETS["svhn"], downloads=(Download(url, MD5, 1, "train_32x32.mat"),))
+        url = f"https://127.0.0.1:{taken.getsockname()[1]}/x.mat"
+        entry = replace(DATASETS["svhn"], downloads=(Download(url, checksum(b""), 1, "train_32x32.mat"),))
         monkeypatch.setitem(DATASETS, "svhn", entry)
         with pytest.raises(InvalidInput, match=r"cannot reach 127\.0\.0\.1 .*--data-dir with the files at") as caught:
             fetch_dataset("svhn", tmp_path, progress=False)
     assert str(tmp_path / "SVHN") in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_with_an_md5_alone_is_fetched_and_the_fetch_says_so(server, tmp_path, monkeypatch, capsys):
+    write_cinic_10(tmp_path / "source")
+    content = server.files["/CINIC-10.tar.gz"] = tarred(tmp_path / "source" / "CINIC-10")
+    md5 = f"md5:{hashlib.md5(content).hexdigest()}"
+    download = Download(f"{server.url}/CINIC-10.tar.gz", md5, len(content), "CINIC-10.tar.gz")
+    monkeypatch.setitem(DATASETS, "cinic-10", replace(DATASETS["cinic-10"], downloads=(download,)))
+    fetch_dataset("cinic-10", tmp_path / "data", progress=True)
+    assert "CINIC-10.tar.gz (has no SHA-256, only an MD5)" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_data_folder_that_cannot_be_made(tmp_path):

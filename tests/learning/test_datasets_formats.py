@@ -49,10 +49,10 @@ def test_idx_files_may_be_unzipped(tmp_path):
     write_fashion_mnist(tmp_path / "plain", zipped=False)
     zipped, plain = (load_dataset("fashion-mnist", tmp_path / kind) for kind in ("zipped", "plain"))
     assert zipped.checksum == plain.checksum
-    md5s = [
-        [file.md5 for file in check_dataset("fashion-mnist", tmp_path / kind).files] for kind in ("zipped", "plain")
+    digests = [
+        [file.sha256 for file in check_dataset("fashion-mnist", tmp_path / kind).files] for kind in ("zipped", "plain")
     ]
-    assert md5s[0] == md5s[1]
+    assert digests[0] == digests[1]
 
 
 def test_some_batches_of_cifar_10_are_enough(tmp_path):

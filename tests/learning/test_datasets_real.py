@@ -151,4 +151,4 @@ def test_cifar_10_is_the_published_one(real):
     assert found.verdict is Verdict.PUBLISHED
     assert (found.num_train, found.num_test) == (50_000, 10_000)
     raw = (real("cifar-10") / "cifar-10-batches-bin" / "test_batch.bin").read_bytes()
-    assert found.files[-1].md5 == hashlib.md5(raw).hexdigest()
+    assert found.files[-1].sha256 == hashlib.sha256(raw).hexdigest()

@@ -12,9 +12,10 @@ from toy_clients import FEATURES, answer, linear, side_of, task, toy_data
 
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import made_data
-from fedpcs.learning.noise_plan import largest_norm, noise_power
+from fedpcs.learning.noise_plan import HonestRange, honest_range, noise_power
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import clip_update
+from fedpcs.privacy.honesty import NoiseClaim, honest_norms
 from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism, noise_stddev
 from fedpcs.privacy.noise import ExactNoise, FastNoise, SecureNoise
 from fedpcs.privacy.private_training import LocalPlan, private_sgd
@@ -51,13 +52,17 @@ def test_plan_is_what_private_training_adds(batch_size, local_epochs):
         how = {"mode": "record", "clip_norm": 0.4, "learning_rate": 0.7}
         found = planned(0.3, num_samples, batch_size=batch_size, local_epochs=local_epochs, **how)
         assert found == pytest.approx(update.noise_stddev, rel=1e-8)
-        signal = largest_norm(ClientPlan(batch_size=batch_size, local_epochs=local_epochs, **how), 1e18, num_samples, 1)
-        assert signal == pytest.approx(update.signal_bound, rel=0.002)
+        plan = ClientPlan(batch_size=batch_size, local_epochs=local_epochs, **how)
+        claim = NoiseClaim(update.noise_stddev, update.signal_bound, is_adaptive=len(update.steps) > 1)
+        expected = honest_norms(21, claim, 1e-6)
+        found = honest_range(plan, Rho.of(0.3), num_samples, 21)
+        assert (found.least, found.most) == pytest.approx(expected, rel=2e-3)
+        assert found.is_noisy
 
 
 def test_without_privacy_nothing_is_added_and_nothing_bounds_the_norm():
     assert planned(1.0, 10, mode="none") == 0.0
-    assert largest_norm(ClientPlan(mode="none"), 0.0, 10, 5) == math.inf
+    assert honest_range(ClientPlan(mode="none"), Rho(0), 10, 5) == HonestRange(0.0, math.inf, is_noisy=False)
 
 
 def test_clients_are_planned_one_by_one():
@@ -77,7 +82,7 @@ def test_no_honest_update_is_longer_than_admitted_and_the_bound_is_near(mode, nu
     noise = stddev * np.random.default_rng(0).standard_normal((5000, num_parameters))
     noise[:, 0] += 0.5
     norms = np.linalg.norm(noise, axis=1)
-    limit = largest_norm(plan, 0.2, 3, num_parameters)
+    limit = honest_range(plan, Rho.of(0.2), 3, num_parameters).most
     assert norms.max() <= limit
     assert limit <= 0.51 + 1.002 * stddev * (math.sqrt(num_parameters) + 10.0)
     assert num_parameters < 1000 or limit < 1.5 * norms.max()
@@ -87,9 +92,10 @@ def test_no_honest_update_is_longer_than_admitted_and_the_bound_is_near(mode, nu
 def test_real_clients_stay_below_the_bound(mode, batch_size):
     plan = ClientPlan(mode=mode, clip_norm=0.4, learning_rate=0.5, batch_size=batch_size, local_epochs=2)
     model = linear()
-    side, limit = side_of(plan, model), largest_norm(plan, 0.5, 12, 21)
+    side, honest = side_of(plan, model), honest_range(plan, Rho.of(0.5), 12, 21)
     norms = [np.linalg.norm(answer(side, model, task(0, t, 0.5)).values) for t in range(20)]
-    assert max(norms) <= limit < 6.0 * max(norms)
+    assert honest.least <= min(norms)
+    assert max(norms) <= honest.most < 6.0 * max(norms)
 
 
 @pytest.mark.parametrize("num_parameters", [26_010, 1_663_370, 11_000_000])
@@ -100,7 +106,8 @@ def test_the_grid_is_planned_for(num_parameters, budget, source):
     stddev = noise_stddev(2.0, Rho.of(budget), num_parameters, source)
     how = {"mode": "client", "clip_norm": 1.0, "noise": source.name}
     assert planned(budget, 100, num_parameters, **how) == pytest.approx(stddev, rel=1e-9)
-    assert stddev * math.sqrt(num_parameters) < largest_norm(ClientPlan(**how), budget, 100, num_parameters)
+    honest = honest_range(ClientPlan(**how), Rho.of(budget), 100, num_parameters)
+    assert honest.least < stddev * math.sqrt(num_parameters) < honest.most < 1.1 * honest.least
     step = noise_stddev(2.0 / 100, Rho.of(budget) // 4, num_parameters, source)
     how = {"mode": "record", "clip_norm": 1.0, "noise": source.name, "local_epochs": 4, "batch_size": None}
     assert planned(budget, 100, num_parameters, learning_rate=0.5, **how) == pytest.approx(0.5 * 2.0 * step, rel=1e-9)

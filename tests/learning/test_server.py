@@ -250,7 +250,7 @@ def test_heard_clients_are_owed_and_the_silent_are_not():
     after, moved = close_round(plan, state, now, heard_from(now, silent=[1]))
     assert moved.reward.tolist() == [10.0, 20.0]
     again = opened(plan, after)
-    last, moved = close_round(plan, after, again, heard_from(again))
+    last, moved = close_round(plan, after, again, heard_from(again, np.float32(1.5) * UPDATES))
     assert moved.reward.tolist() == [11.0, 11.0, 21.0]
     assert last.paid == 30.0 + 43.0
 

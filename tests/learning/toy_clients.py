@@ -52,8 +52,9 @@ def wide():
     )
 
 
-def task(client=0, round_index=0, budget=None, measures=()):
-    return Task("toy", round_index, client, "nonce", None if budget is None else Rho.of(budget), tuple(measures))
+def task(client=0, round_index=0, budget=None, measures=(), max_samples=None):
+    rho = None if budget is None else Rho.of(budget)
+    return Task("toy", round_index, client, "nonce", rho, tuple(measures), max_samples)
 
 
 def side_of(plan=None, model=None, data=None):

@@ -8,6 +8,7 @@ import sqlite3
 import statistics
 import threading
 from collections import defaultdict
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpcs.errors import BudgetExhausted, CorruptFile, FedpcsError, InvalidInput
+from fedpcs.privacy._ledger_chain import adding
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
 from fedpcs.privacy.conversion import to_epsilon
 from fedpcs.privacy.events import LEVELS, ClientLevel, Event, Family, PaperLevel, RecordLevel, compose, weakest
@@ -123,8 +125,9 @@ def test_a_million_small_charges_add_up_exactly(tmp_path_factory):
         ledger._connection.execute(
             "WITH RECURSIVE counter(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM counter WHERE i < 999999) "
             "INSERT INTO charges "
-            "SELECT NULL, 'run', i, 'ada', 1, 100000001, 'client', 'secure', 'gaussian', 0 FROM counter"
+            "SELECT NULL, 'run', i, 'ada', 1, 100000001, 'client', 'secure', 'gaussian', 0, x'00' FROM counter"
         )
+        ledger._connection.execute("UPDATE heads SET num_rows = 1000000 WHERE name = 'charges'")
         assert ledger.spent("ada").rho == Rho(10**6 * 100_000_001)
         assert ledger.spent("ada").num_releases == 10**6
         assert not ledger.would_exceed("ada", Rho(5))
@@ -487,39 +490,48 @@ def test_a_value_no_ledger_writes_is_refused(tmp_path):
     connection.execute("UPDATE charges SET rho_nanos = -1 WHERE number = 5")
     connection.commit()
     connection.close()
-    assert_refused_and_untouched(path, CorruptFile, "CHECK constraint", 6)
+    assert_refused_and_untouched(path, CorruptFile, "row 5 of charges was changed", 6)
 
 
 def test_an_unknown_level_or_family_is_refused(tmp_path):
+    """In a row that carries the right hash, as another make of fedpcs might write it."""
     path = filled(tmp_path)
-    for column in ("level", "family"):
-        connection = sqlite3.connect(path)
-        connection.execute(f"UPDATE charges SET {column} = 'none' WHERE number = 5")
-        connection.commit()
-        connection.close()
+    for number, kinds in enumerate([("none", "gaussian"), ("client", "none")]):
+        with closing(sqlite3.connect(path)) as connection, connection, adding(connection, "charges") as add:
+            add("run", number, "bob", 1, 5, kinds[0], "secure", kinds[1], 0)
         with PrivacyLedger.open(path) as ledger, pytest.raises(CorruptFile, match="none"):
-            list(ledger.charges())
+            list(ledger.charges(client="bob"))
     with PrivacyLedger.open(path) as ledger, pytest.raises(CorruptFile, match="unknown level 'none'"):
-        ledger.spent(4)
+        ledger.spent("bob")
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "words"),
     [
-        "PRAGMA application_id = 1",
-        "PRAGMA user_version = 0",
-        "DROP TABLE rewards",
-        "DROP TABLE charges",
+        ("PRAGMA application_id = 1", "another make"),
+        ("PRAGMA user_version = 0", "its version is 0"),
+        ("DROP TABLE rewards", "rewards.* is missing"),
+        ("DROP TABLE charges", "charges.* is missing"),
+        ("DROP INDEX charges_of_client", "charges_of_client is missing"),
+        ("CREATE TABLE more (name TEXT)", "more is missing, added"),
+        ("CREATE VIEW more AS SELECT * FROM limits", "more is missing, added"),
+        ("CREATE TRIGGER more AFTER INSERT ON charges BEGIN DELETE FROM charges; END", "more is missing, added"),
+        ("ALTER TABLE limits ADD COLUMN more TEXT", "limits is missing, added or not as"),
+        (
+            "PRAGMA writable_schema = ON; "
+            "UPDATE sqlite_master SET sql = replace(sql, 'rho_nanos INTEGER', 'rho_nanos INTEGES')",
+            "not as fedpcs makes it",
+        ),
     ],
 )
-def test_the_database_of_another_program_is_left_alone(tmp_path, change):
+def test_the_database_of_another_program_is_left_alone(tmp_path, change, words):
     """A ledger but for one mark of its make."""
     path = filled(tmp_path)
     connection = sqlite3.connect(path)
-    connection.execute(change)
+    connection.executescript(change)
     connection.commit()
     connection.close()
-    assert_refused_and_untouched(path, CorruptFile, "another make", 6)
+    assert_refused_and_untouched(path, CorruptFile, words, 6)
 
 
 def test_opening_waits_for_a_process_that_writes(tmp_path):
@@ -538,9 +550,9 @@ def test_opening_waits_for_a_process_that_writes(tmp_path):
 def test_a_newer_format_is_refused(tmp_path):
     path = filled(tmp_path)
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute(f"PRAGMA user_version = {3 << 16 | 3}")
     connection.close()
-    assert_refused_and_untouched(path, InvalidInput, "format 2.*Upgrade fedpcs", 2)
+    assert_refused_and_untouched(path, InvalidInput, "format 3.*Upgrade fedpcs", 2)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

@@ -1,5 +1,7 @@
 """Every rule gives the weights of its formula, caps hold, and what a rule lacks it asks for by name."""
 
+import math
+
 import numpy as np
 import pytest
 from hand_made import BIASED
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling import RULES, draw, make_sampler, make_view, settle_rule, weigh
+from fedpcs.sampling import RULES, draw, limit_share, make_sampler, make_view, settle_rule, weigh
 from fedpcs.sampling.drawn import Draw
 
 VIEW = make_view(2, [10, 20, 30, 40])
@@ -161,5 +163,38 @@ def test_precision_by_design_lets_the_rarely_drawn_speak_for_more_up_to_three_ti
         expected = 1 / 8 + (1 - 2 / 8) * shares / shares.sum()
         assert weigh("precision", drawn, view, drift=1.0, by_design=True) == pytest.approx(expected)
         assert weigh("precision", drawn, view, drift=1.0) == pytest.approx([0.5, 0.5])
-    with pytest.raises(InvalidInput, match="precision by design needs inclusion probabilities"):
+    with pytest.raises(InvalidInput, match="by_design needs inclusion probabilities"):
         weigh("precision", BIASED, view, drift=1.0, by_design=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    weights=st.lists(st.floats(0.0, 1e9), min_size=1, max_size=30).map(np.array),
+    largest=st.floats(0.5, 1.0),
+)
+def test_no_weight_is_more_than_its_share_of_the_sum_and_the_sum_stays(weights, largest):
+    limited = limit_share(weights, largest)
+    assert limited.sum() == pytest.approx(weights.sum())
+    others = np.sort(weights)[:-1].sum()
+    if others > 0.0:
+        assert limited.max() <= largest * weights.sum() * (1 + 1e-12)
+    else:
+        assert limited.tolist() == weights.tolist()
+
+
+def test_the_others_half_of_the_step_is_the_step_without_the_one_that_was_cut():
+    weights = np.array([0.9999996, 3e-7, 1e-7])
+    limited = limit_share(weights, 0.5)
+    np.testing.assert_allclose(limited, [0.5, 0.375, 0.125])
+    np.testing.assert_allclose(limited[1:] / limited[1:].sum(), weights[1:] / weights[1:].sum())
+
+
+def test_weights_within_the_share_stay_to_the_last_bit():
+    weights = np.random.default_rng(0).dirichlet(np.ones(20))
+    assert limit_share(weights, 0.5).tobytes() == weights.tobytes()
+
+
+@pytest.mark.parametrize("bad", [0.49, 1.01, math.nan, True, "0.5", None])
+def test_a_share_is_from_one_half_to_one(bad):
+    with pytest.raises(InvalidInput, match="largest"):
+        limit_share(np.ones(3), bad)

@@ -27,6 +27,9 @@ def doctor(
     ] = None,
     overrides: SetOption = None,
     data_dir: DataDirOption = None,
+    node: Annotated[
+        Path | None, typer.Option(metavar="NODE.toml", help="A client's settings: look at its machine instead.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Look whether this installation works; of a run, what it will meet: its time, clipping, noise and ε.
@@ -37,6 +40,8 @@ def doctor(
     Example: fedpcs doctor
 
     Before a run: fedpcs doctor fashion-mnist-useful --data-dir data
+
+    On a client of a deployment: fedpcs doctor --node node.toml, or fedpcs doctor run.toml --node node.toml
     """
     from fedpcs.experiments import run_config
 
@@ -50,13 +55,22 @@ def doctor(
     from fedpcs.experiments import doctor, doctor_report
 
     with Console(stderr=True).status("Looking …"):
-        checks = doctor.check_installation(data_dir) if config is None else _of_run(config, data_dir)
+        if node is not None:
+            checks = _of_node(node, config)
+        else:
+            checks = doctor.check_installation(data_dir) if config is None else _of_run(config, data_dir)
     if as_json:
         print(json.dumps([asdict(one) for one in checks]))
     else:
         doctor_report.print_checks(checks, Console())
     if any(one.standing == "wrong" for one in checks):
         raise typer.Exit(1)
+
+
+def _of_node(node: Path, config: RunConfig | None) -> list[Check]:
+    from fedpcs.experiments.doctor_node import check_node
+
+    return check_node(node, config)
 
 
 def _of_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
@@ -81,7 +95,7 @@ def privacy(
     And back: fedpcs privacy --epsilon 8 --delta 1e-5
     """
     if (rho is None) == (epsilon is None):
-        what = "what is to be converted is missing" if rho is None else "RHO and --epsilon convert into each other"
+        what = "what is to be converted is missing" if rho is None else "RHO and --epsilon were both given"
         raise InvalidInput(
             f"{what}. Give one of them: a budget, as in `fedpcs privacy 0.5`, or an ε, as in `fedpcs privacy --epsilon "
             "8`. RHO is a zCDP budget ρ."

@@ -74,7 +74,7 @@ def resume(
     """
     from fedpcs.experiments import own_code, run, run_progress, run_store, run_table
 
-    config = run_store.open_run(folder).config()
+    config = run_store.open_run(folder).config_as_it_stands()
     own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
     go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")
     with go_on, run_progress.Display(config) as display:

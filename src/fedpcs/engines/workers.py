@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -25,7 +24,7 @@ import torch
 import torch.multiprocessing
 from torch import nn
 
-from fedpcs._processes import WORKER, refuse_import_of_script, start, why_no_start
+from fedpcs._processes import WORKER, ensure_fork_server, refuse_import_of_script, start, why_no_start
 from fedpcs._validate import FloatArray
 from fedpcs.engines import worker_process
 from fedpcs.engines.base import Score, chunks, total_score
@@ -279,7 +278,7 @@ def _start_forkserver() -> None:
     if before is None:
         os.environ["GLIBC_TUNABLES"] = _MALLOC  # read once, when a process starts
     try:
-        forkserver.ensure_running()
+        ensure_fork_server()
     finally:
         if before is None:
             del os.environ["GLIBC_TUNABLES"]

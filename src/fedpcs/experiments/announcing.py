@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
-from fedpcs.engines.flower.messages import Announcement
+from fedpcs.engines.flower.announcement import Announcement
 from fedpcs.errors import NotConverged, QuorumNotReached
 from fedpcs.experiments.arm_plan import under_schedule
+from fedpcs.experiments.node_settings import conditions_of
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.schedule import Schedule, selection_of, solve_for
 from fedpcs.game.equilibrium import Equilibrium
@@ -185,12 +186,12 @@ class Announcer:
         return Announcement(
             self._run,
             first,
-            float(self._config.game.budget_unit),
             tuple(float(one) for one in reward),
             tuple(float(one) for one in mean),
             tuple(int(one) for one in self._schedule.cohort_size[first:]),
             self._num_clients,
             selection_of(self._config, self._sampler),
+            conditions_of(self._config),
         )
 
     def _listen(self, to: BoolArray) -> None:

@@ -54,7 +54,24 @@ def device_of(config: RunConfig) -> tuple[str, list[str]]:
 
 def sampler_of(config: RunConfig, name: str) -> Sampler:
     """Return a sampler with the settings a run gives it."""
-    return make_sampler(name, **config.sampling.settings.get(name, {}))
+    settings = dict(config.sampling.settings.get(name, {}))
+    if name == "delta" and config.training.batch_size == 0:
+        settings.setdefault("variance_ratio", 0.0)
+    return make_sampler(name, **settings)
+
+
+def delta_note(config: RunConfig) -> str:
+    """Return what must be said of DELTA where `sampler_of` leaves its variances out; empty if it does not.
+
+    A step that takes all of a client's records has a gradient without variance: there is nothing to ask for.
+    """
+    is_left_out = "variance_ratio" not in config.sampling.settings.get("delta", {})
+    if "delta" not in config.sampling.samplers or config.training.batch_size != 0 or not is_left_out:
+        return ""
+    return (
+        "delta draws by distances alone: every step takes all records of its client (training.batch_size = 0), so "
+        "gradients have no variance."
+    )
 
 
 def load_for(config: RunConfig, data_dir: Path | None) -> Dataset:

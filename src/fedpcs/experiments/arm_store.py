@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fedpcs._files import NEW_RUN, disk_errors, lines_of, open_own, read_object, write_json, write_whole
+from fedpcs._chain import END_LENGTH, START, hash_at_end, sealed_line, unsealed
+from fedpcs._files import (
+    NEW_RUN,
+    PRIVATE_FOLDER,
+    disk_errors,
+    lines_of,
+    open_private,
+    read_object,
+    write_json,
+    write_whole,
+)
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.cell_shape import ResultShape, check_shape
 
@@ -52,16 +61,32 @@ class ArmStore:
         check_shape(found, ResultShape, str(path), NEW_RUN)
         return found
 
+    @property
+    def num_rounds_known(self) -> int:
+        """How many rounds the result, or else the newest checkpoint, knows of."""
+        if (result := self.result) is not None:
+            return int(result["rounds"])
+        return max((int(path.stem) for path in self.checkpoints.glob("[0-9]*.ckpt")), default=0)
+
     def create(self) -> None:
         """Make the folder."""
         with disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
 
     def append(self, record: dict[str, Any]) -> None:
-        """Add a round's line, and have it on the disk before returning."""
-        line = json.dumps(record, allow_nan=False) + "\n"
-        with disk_errors(self.log), os.fdopen(open_own(self.log, os.O_WRONLY | os.O_APPEND), "ab") as stream:
-            stream.write(line.encode())
+        """Add a round's line with the hash of all lines up to it, and have it on the disk before returning.
+
+        Raises:
+            CorruptFile: The line before it carries no hash.
+        """
+        with disk_errors(self.log), open_private(self.log) as stream:
+            start = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, start - END_LENGTH))
+            try:
+                before = hash_at_end(stream.read()) if start else START
+            except ValueError as error:
+                raise CorruptFile(f"{self.log}: its last line is damaged: {error}. {NEW_RUN}") from None
+            stream.write(sealed_line(record, before))
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -69,28 +94,25 @@ class ArmStore:
         """Cut the log back to its first rounds: those a checkpoint knows of.
 
         Raises:
-            CorruptFile: The log has fewer.
+            CorruptFile: The log has fewer, or one of them is not as it was written.
         """
         lines = self._lines()
-        whole = [line for line in lines if line.endswith(b"\n")]
+        whole = _whole(lines)
         if len(whole) < num_rounds:
-            raise CorruptFile(
-                f"{self.log} has {len(whole)} rounds, the checkpoint {num_rounds}. Put back a copy, or start a new run."
-            )
-        for index, line in enumerate(whole[:num_rounds]):
-            if _round_of(line) != index:
-                raise CorruptFile(
-                    f"{self.log}: line {index + 1} is not round {index}. Put back a copy, or start a new run."
-                )
+            raise CorruptFile(f"{self.log} has {len(whole)} rounds, the checkpoint {num_rounds}. {NEW_RUN}")
+        for index, record in enumerate(self._records(whole[:num_rounds], NEW_RUN)):
+            if record.get("round") != index:
+                raise CorruptFile(f"{self.log}: line {index + 1} is not round {index}. {NEW_RUN}")
         if len(lines) > num_rounds:
             write_whole(self.log, b"".join(whole[:num_rounds]))
 
-    def rounds(self) -> list[dict[str, Any]]:
-        """Read the log."""
-        try:
-            return [json.loads(line) for line in self._lines() if line.endswith(b"\n")]
-        except (ValueError, RecursionError) as error:
-            raise CorruptFile(f"{self.log}: not a log of rounds: {error}. {NEW_RUN}") from None
+    def rounds(self, remedy: str = NEW_RUN) -> list[dict[str, Any]]:
+        """Read the log. A last line without its end, as a crash leaves it, is not in it.
+
+        Raises:
+            CorruptFile: A line is not as it was written; says which, and the remedy.
+        """
+        return self._records(_whole(self._lines()), remedy)
 
     def _lines(self) -> list[bytes]:
         try:
@@ -99,6 +121,16 @@ class ArmStore:
             return []
         except OSError as error:
             raise CorruptFile(f"{self.log}: cannot be read: {error.strerror}. {NEW_RUN}") from None
+
+    def _records(self, lines: list[bytes], remedy: str) -> list[dict[str, Any]]:
+        found, before = [], START
+        for number, line in enumerate(lines, 1):
+            try:
+                record, before = unsealed(line, before)
+            except (ValueError, RecursionError) as error:
+                raise CorruptFile(f"{self.log}: line {number} is damaged: {error}. {remedy}") from None
+            found.append(record)
+        return found
 
     def save_model(self, state_dict: dict[str, Tensor]) -> None:
         """Write the model as `model.pt`, for `torch.load(..., weights_only=True)`."""
@@ -111,11 +143,5 @@ class ArmStore:
         write_json(self.folder / "result.json", result)
 
 
-def _round_of(line: bytes) -> int | None:
-    """Return which round a line of a log is of; None if it is no such line."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    number = found.get("round") if isinstance(found, dict) else None
-    return number if isinstance(number, int) else None
+def _whole(lines: list[bytes]) -> list[bytes]:
+    return [line for line in lines if line.endswith(b"\n")]

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from fedpcs._files import read_json, read_object, read_text, write_text
+from fedpcs._files import lines_of, read_json, read_object, read_text, write_text
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.arm_store import ArmStore
@@ -108,7 +108,7 @@ class CellStore:
     def num_rounds_done(self, cell: Cell) -> int:
         """Return how many rounds of a cell are in its log."""
         try:
-            return self.arm_of(cell).log.read_bytes().count(b"\n")
+            return sum(line.endswith(b"\n") for line in lines_of(self.arm_of(cell).log))
         except OSError:
             return 0
 
@@ -125,10 +125,7 @@ class CellStore:
         is_other_run = kept_key(manifest["config"]) not in (cell.key, None)  # its name has the key too
         if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
-        try:
-            rounds = tuple(arm.rounds())
-        except CorruptFile as error:
-            raise CorruptFile(f"{error} {remedy}") from None
+        rounds = tuple(arm.rounds(remedy))
         if len(rounds) < result["rounds"]:
             heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")

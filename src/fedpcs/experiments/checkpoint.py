@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fedpcs._files import MOST_ARRAYS, arrays_in, disk_errors, read_bytes, write_whole
+from fedpcs._files import MOST_ARRAYS, PRIVATE_FOLDER, arrays_in, disk_errors, read_bytes, write_whole
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
 from fedpcs.learning.server_values import ServerState
@@ -27,7 +27,7 @@ from fedpcs.sampling.tally import Tally
 _MAGIC = b"fedpcs-checkpoint 1 "
 _KEPT = 3
 _NAME = re.compile(r"(\d{6})\.ckpt")
-_ARRAYS = ("parameters", "momentum", "average", "spent", "has_left")
+_ARRAYS = ("parameters", "momentum", "average", "spent", "has_left", "seen")
 
 
 def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) -> Path:
@@ -46,7 +46,7 @@ def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) 
     np.savez(buffer, next_round=state.next_round, paid=state.paid, **arrays)
     body = buffer.getbuffer()
     with disk_errors(folder):
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     path = folder / f"{state.next_round:06d}.ckpt"
     write_whole(path, b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body]))
     for old in _present(folder)[_KEPT:]:

@@ -21,6 +21,7 @@ from fedpcs.experiments.cell_store import CellStore
 from fedpcs.experiments.page_export import can_write_parquet, export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_config import read_tables
+from fedpcs.experiments.run_report_promise import standing
 from fedpcs.experiments.run_table import print_differences, print_whole
 from fedpcs.experiments.sweep import run_cells
 from fedpcs.experiments.sweep_config import Cell, SweepConfig, make_cells, make_sweep_config
@@ -28,8 +29,8 @@ from fedpcs.experiments.sweep_groups import Group, compared, group
 from fedpcs.experiments.sweep_page import comparison_page
 from fedpcs.experiments.sweep_plan import SweepPlan
 from fedpcs.experiments.sweep_progress import SweepDisplay
+from fedpcs.experiments.sweep_warnings import noted
 from fedpcs.experiments.three_differences import Comparison
-from fedpcs.privacy.standing import standing_words
 
 _AGAIN = "Give the `fedpcs compare` that made it again: done cells are reused."
 _SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
@@ -46,6 +47,8 @@ class WrittenSweep:
         damaged: By key, why finished cells could not be read.
         headline: What is sure, in a sentence.
         compared: The three differences, setting by setting.
+        privacy: What the trainings may claim of privacy.
+        notes: What a reader must know of how they were made.
     """
 
     report: Path
@@ -54,6 +57,8 @@ class WrittenSweep:
     damaged: Mapping[str, str]
     headline: str
     compared: tuple[tuple[Group, Comparison], ...]
+    privacy: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
@@ -144,7 +149,10 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
         if not (page.records and is_new):
             path.unlink(missing_ok=True)
     differences = tuple((found, one) for found in group(done) for one in compared(found))
-    return WrittenSweep(written, page.records, tuple(kept.cells), damaged, page.headline, differences)
+    claims = dict.fromkeys(standing(one.cell.config.privacy, [one.result]) for one in done)
+    return WrittenSweep(
+        written, page.records, tuple(kept.cells), damaged, page.headline, differences, tuple(claims), noted(done)
+    )
 
 
 @dataclass(frozen=True)
@@ -195,8 +203,7 @@ def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:
     for place, accuracy in groups.items():
         table.add_row(*place, _format.mean_and_spread(accuracy), str(len(accuracy)))
     print_whole(table)
-    privacy = (cell.config.privacy for cell in written.cells)
-    for words in dict.fromkeys(standing_words(one.mode, one.noise) for one in privacy):
+    for words in (*written.privacy, *written.notes):
         print(words)
     print(written.report)
 

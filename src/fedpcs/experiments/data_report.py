@@ -67,7 +67,7 @@ def check(name: str, data_dir: Path | None = None) -> dict[str, Any]:
         "num_test": found.num_test,
         "num_classes": found.num_classes,
         "checksum": found.checksum,
-        "files": {file.name: {"md5": file.md5, "is_published": file.is_published} for file in found.files},
+        "files": {file.name: {"sha256": file.sha256, "is_published": file.is_published} for file in found.files},
     }
 
 
@@ -82,5 +82,5 @@ def print_check(one: dict[str, Any], console: Console) -> None:
     table.add_row("classes", str(one["num_classes"]))
     table.add_row("checksum", one["checksum"])
     for name, file in one["files"].items():
-        table.add_row(name, f"{file['md5']}, {'as published' if file['is_published'] else 'not published'}")
+        table.add_row(name, f"{file['sha256']}, {'as published' if file['is_published'] else 'not published'}")
     console.print(table)

@@ -18,7 +18,15 @@ from torch.nn import functional
 from fedpcs import _format, _random
 from fedpcs._threads import num_cores
 from fedpcs._validate import FloatArray
-from fedpcs.experiments.arm_plan import client_plan, counts_of, dealt_out, device_of, load_for, sampler_of
+from fedpcs.experiments.arm_plan import (
+    client_plan,
+    counts_of,
+    dealt_out,
+    delta_note,
+    device_of,
+    load_for,
+    sampler_of,
+)
 from fedpcs.experiments.doctor import Check
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_report_promise import promise
@@ -35,13 +43,13 @@ from fedpcs.learning.protocol import Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.sampling import draw, make_view, settle_rule, start, weigh
+from fedpcs.sampling import disclosure, draw, make_view, settle_rule, start, weigh
 
 _MOST_CLIENTS = 10
 _MOST_RECORDS = 10  # of each
 # The cohort's noise over a client's update. In 22 settings of Fashion-MNIST (docs/how-to-choose.md): at 16 and less all
 # trainings end at 70 to 78 %, at 20 to 21 some drown, at 23 and more all end at 12 to 36 %.
-_DROWNS = 20.0
+_DROWNS, _DROWNS_SURELY = 20.0, 23.0
 _DRAWS = 100
 _NOISELESS = Rho.at_most(9e9)
 _MOST_EPSILON = 10.0
@@ -78,6 +86,8 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     try_out(config, dataset)
     data = dealt_out(config, dataset, config.seeds[0])
     found = [_clients(config, data), *_classes(dataset), _time(config, dataset)]
+    if words := delta_note(config):
+        found.append(Check("delta", "note", words))
     schedules = {name: make_schedule(config, sampler_of(config, name)) for name in config.sampling.samplers}
     if config.privacy.mode == "none":
         return [*found, Check("privacy", "note", promise(config.privacy))]
@@ -85,7 +95,8 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     found.append(_clipping(config, norms))
     for name, schedule in schedules.items():
         found += [_noise(name, config, schedule, data, norms), _epsilon(name, config, schedule)]
-    return [*found, Check("promise", "fine", promise(config.privacy))]
+    disclosures = [{"disclosure": disclosure(sampler_of(config, name)).label} for name in config.sampling.samplers]
+    return [*found, Check("promise", "fine", promise(config.privacy, disclosures))]
 
 
 def measured_norms(config: RunConfig, data: PartitionedData) -> Norms:
@@ -189,7 +200,8 @@ def _noise(sampler: str, config: RunConfig, schedule: Schedule, data: Partitione
     if not together > _DROWNS:
         return Check(f"noise, {sampler}", "fine", words)
     best = aggregated_noise(sampler, "precision", config, schedule, data, norms) / update
-    remedy = f"Above {_DROWNS:g} training is expected to drown. " + (
+    how_sure = "may" if together <= _DROWNS_SURELY else "is expected to"
+    remedy = f"Above {_DROWNS:g} training {how_sure} drown. " + (
         f"Set sampling.rule = 'precision': {_format.amount(best)} times."
         if best <= _DROWNS
         else "Lower privacy.clip_norm, raise budgets (game.reward, game.budget_unit), draw more clients, or take a "
@@ -241,7 +253,8 @@ def _epsilon(sampler: str, config: RunConfig, schedule: Schedule) -> Check:
     always = schedule.budget.sum(axis=0)
     share = (schedule.cohort_size / config.data.num_clients)[:, np.newaxis]
     usual = (share * schedule.budget).sum(axis=0)
-    typical = to_epsilon(float(np.median(usual)), delta, method)
+    middle = [float(np.quantile(usual, 0.5, method=end)) for end in ("lower", "higher")]
+    typical = sum(to_epsilon(rho, delta, method) for rho in middle) / 2.0
     most = to_epsilon(float(always.max()), delta, method)
     words = (
         f"ε of the median client, drawn as often as others, {_format.rounded_up(typical)}; of whoever is always "

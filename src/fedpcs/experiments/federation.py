@@ -6,7 +6,8 @@ clients that take part in roster.json. Start the app again on the same folder, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ from flwr.serverapp import Grid, ServerApp
 from numpy.typing import NDArray
 
 from fedpcs import _format
-from fedpcs._files import read_object, write_json
+from fedpcs._outside import printable
 from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.announcement import Announcement
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine, exchange
+from fedpcs.engines.flower.guarded_grid import GuardedGrid
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.announcing import Announcer
 from fedpcs.experiments.arm_plan import Arm, device_of, load_for, plan_for, sampler_of
+from fedpcs.experiments.roster import Roster, roster_of
 from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.experiments.run_results import arm_result, run_result, write_report_safely
 from fedpcs.experiments.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
@@ -41,6 +45,7 @@ from fedpcs.sampling import Sampler
 
 # Flower's nodes and server look for messages every three seconds.
 _POLL_SECONDS = 0.5
+_LONGEST_LINE = 600
 _ASKED = ("label_counts", "update_norm", "loss")
 IntArray = NDArray[np.int64]
 
@@ -94,6 +99,8 @@ def serve(
         InvalidInput: The sampler needs what clients of a deployment do not tell, or the folder is another run's.
         QuorumNotReached: Too few clients are connected, or answer.
     """
+    say = _one_line(say)
+    grid = GuardedGrid(grid, say)
     arm = Arm(config.sampling.samplers[0], config.seeds[0])
     sampler = sampler_of(config, arm.sampler)
     _check_told(sampler, say)
@@ -106,13 +113,21 @@ def serve(
             return store
         directory = Directory(grid, poll_seconds, say)
         directory.wait_for(_num_to_wait_for(store, config), float(config.federation.wait_seconds))
-        roster = _roster(store, directory, config.data.num_clients)
-        directory.enrol({one["name"]: int(one["num_samples"]) for one in roster}, _bound(config, roster))
-        _run(grid, config, arm, sampler, dataset, store, directory, say, poll_seconds)
+        roster = roster_of(store.folder / "roster.json", config, directory.roster)
+        directory.enrol(roster.told, roster.nodes if config.federation.bind_names else {})
+        for words in roster.capped():
+            say(words)
+            store.add_note(words)
+        _run(grid, config, arm, sampler, dataset, store, directory, roster, say, poll_seconds)
         write_report_safely(store, say)
         store.finish(run_result(store, config))
     say(f"done: {store.report}")
     return store
+
+
+def _one_line(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return `say` for words that clients may have a part in: nothing of theirs makes a line of its own."""
+    return lambda words: say(printable(words.replace("\N{NO-BREAK SPACE}", " "), _LONGEST_LINE))
 
 
 def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
@@ -124,7 +139,7 @@ def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
     if measured := [name for name in MEASURES if name in sampler.hears]:
         say(
             f"sampler {sampler.name} hears {', '.join(measured)} of clients that were drawn, which is private and "
-            "charged to nobody: only nodes started with may-be-asked=true answer it"
+            "charged to nobody: only clients whose settings say may_be_asked = true answer it"
         )
 
 
@@ -145,19 +160,6 @@ def _num_to_wait_for(store: RunStore, config: RunConfig) -> int:
     return max(1, round(float(config.engine.quorum) * config.data.num_clients))
 
 
-def _roster(store: RunStore, directory: Directory, num_clients: int) -> list[dict[str, Any]]:
-    """Return the clients of a run in their order: name, num_samples, and the node each had when the run began."""
-    path = store.folder / "roster.json"
-    if not path.exists():
-        write_json(path, {"clients": directory.roster()[:num_clients]})
-    found: list[dict[str, Any]] = read_object(path, "clients")["clients"]
-    return found
-
-
-def _bound(config: RunConfig, roster: Sequence[dict[str, Any]]) -> dict[str, int]:
-    return {one["name"]: int(one["node"]) for one in roster} if config.federation.bind_names else {}
-
-
 def _run(
     grid: Grid,
     config: RunConfig,
@@ -166,15 +168,15 @@ def _run(
     dataset: Dataset,
     store: RunStore,
     directory: Directory,
+    roster: Roster,
     say: Callable[[str], None],
     poll_seconds: float,
 ) -> None:
     deadline = float(config.engine.deadline_seconds)
-    roster = _roster(store, directory, config.data.num_clients)
-    sizes = np.array([one["num_samples"] for one in roster], dtype=np.int64)
+    sizes = roster.num_samples
     name = f"{config.name}/{arm.sampler}/{arm.seed}"
 
-    def ask(announcement: messages.Announcement, clients: IntArray) -> dict[int, IntArray]:
+    def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
     arm_store = store.arm(arm.sampler, arm.seed)
@@ -182,7 +184,11 @@ def _run(
     if checkpoint.latest(arm_store.checkpoints) is None:  # otherwise it knows what was agreed
         announcer.start()
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    plan = plan_for(config, arm, sampler, announcer.schedule, sizes, model, device_of(config)[0])
+    plan = replace(
+        plan_for(config, arm, sampler, announcer.schedule, sizes, model, device_of(config)[0]),
+        max_samples=roster.max_samples,
+        largest_weight=float(config.federation.largest_weight),
+    )
     # The server's own part of the data set is its test records: no client's record is in it.
     tests = ClientSide(plan.client, model, deal_out(dataset, [np.zeros(1, dtype=np.int64)]))
     engine = GridEngine(
@@ -210,7 +216,7 @@ def _run(
     settings = Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,
-        checkpoint_every=config.checkpoint_every,
+        checkpoint_every=1,  # a round done over is charged to its clients again: their noise is new
         redraws=config.engine.redraws,
         presence=presence,
         say=say,
@@ -226,7 +232,7 @@ def _run(
 def ask_terms(
     grid: Grid,
     nodes: Mapping[int, int],
-    announcement: messages.Announcement,
+    announcement: Announcement,
     clients: IntArray,
     deadline_seconds: float,
     poll_seconds: float,

@@ -48,6 +48,8 @@ def headline(compared: Sequence[Comparison], num_settings: int = 1) -> str:
     clauses = _clauses(known)
     told = {clause.measure for clause in clauses}
     rest = _rest([measure for measure in MEASURES if measure not in told], known)
+    if not clauses and rest.startswith("only "):
+        return f"{rest[0].upper()}{rest[1:]}.".replace(", ", "; ", 1)
     if not clauses:
         return f"No sure difference between {sampler} and {whom}{where}: {rest}."
     if len(known) == 1:
@@ -128,11 +130,12 @@ def _rest(measures: Sequence[Measure], known: Sequence[Comparison]) -> str:
     verdicts = {measure: [told.verdict for one in known if (told := one.of(measure))] for measure in measures}
     equal = [_NAMES[one] for one, found in verdicts.items() if found and set(found) == {"equal"}]
     doubtful = [_NAMES[one] for one, found in verdicts.items() if found and set(found) != {"equal"}]
-    words = [f"{listed(equal)} {'is' if len(equal) == 1 else 'are'} equal"] if equal else []
-    words += [f"{listed(doubtful)} cannot be told apart"] if doubtful else []
+    words = []
     for measure in measures:
         reasons = {one.left_out.get(measure, "") for one in known}
         words += [reason for reason in reasons if len(reasons) == 1 and reason.startswith("only ")]
+    words += [f"{listed(equal)} {'is' if len(equal) == 1 else 'are'} equal"] if equal else []
+    words += [f"{listed(doubtful)} cannot be told apart"] if doubtful else []
     return ", ".join(words)
 
 

@@ -62,7 +62,7 @@ _OTHERS: dict[str, tuple[str, Any]] = {
     "aocs": (style.DARK_ORANGE, _DASHED),
     "delta": (VIOLET, _DASHED),
 }
-# For what has no look of its own: strokes that no sampler has come first.
+# For names without a look of their own; strokes that no built-in sampler has come first.
 _SPARE: tuple[tuple[str, Any], ...] = (
     *((colour, _DOTTED) for colour in (DARK_VERMILION, DARK_GREEN, PURPLE, style.DARK_ORANGE, style.GREY)),
     *dict.fromkeys(_OTHERS.values()),

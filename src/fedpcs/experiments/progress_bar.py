@@ -9,6 +9,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
+from fedpcs._outside import message
+
 LINE_SECONDS = 60.0
 
 

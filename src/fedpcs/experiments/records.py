@@ -7,11 +7,15 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedpcs._files import NEW_RUN
+from fedpcs._outside import printable
 from fedpcs.engines.base import Score
+from fedpcs.errors import CorruptFile
 from fedpcs.learning.server_values import Heard, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import report_round
@@ -81,6 +85,20 @@ def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
     # Whole numbers are added and divided once, so that ρ is the float nearest to the exact median.
     rho = Spread(nanos[0] / NANOS_PER_UNIT, (nanos[1] + nanos[2]) / (2 * NANOS_PER_UNIT), nanos[3] / NANOS_PER_UNIT)
     return Spent(rho, Spread(least, statistics.fmean((low, high)), greatest), int(charged.size))
+
+
+def known_client(name: str, num_clients: int, ledger: Path) -> int:
+    """Return the number of a client that a run's ledger names.
+
+    Raises:
+        CorruptFile: The run has no such client.
+    """
+    # No number of a client has more digits than the number of clients, and Python refuses to read very many.
+    number = int(name) if name.isdecimal() and len(name) <= len(str(num_clients)) else -1
+    if str(number) != name or not 0 <= number < num_clients:
+        stranger, last = printable(name, 40), num_clients - 1
+        raise CorruptFile(f"{ledger}: client {stranger!r} spent something by it; clients are 0…{last}. {NEW_RUN}")
+    return number
 
 
 def draw_record(opened: OpenRound, heard: Heard) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from fedpcs.experiments.arm_plan import (
     Arm,
     counts_of,
     dealt_out,
+    delta_note,
     device_of,
     load_for,
     presence,
@@ -130,9 +131,9 @@ def start_run(
     if config.engine.kind == "flower":
         flower_run.check_installed()
     try_out(config, dataset)
-    if lacking := untrained_classes(dataset):
-        notes.append(lacking)
-        watcher.say(lacking)
+    for words in filter(None, (untrained_classes(dataset), delta_note(config))):
+        notes.append(words)
+        watcher.say(words)
     check_free(folder)
     with locked(folder):
         store = create_run(folder, config, make_manifest(config, _identity(config, dataset), data_dir, notes))
@@ -164,8 +165,9 @@ def resume_run(
             "`flwr run`."
         )
     with locked(folder):
-        config, before = store.config(), store.manifest
+        config, before = store.config_as_it_stands(), store.manifest
         if store.result is not None:
+            store.config()  # a result belongs to the configuration it was made with
             watcher.say(f"{folder} is done already.")
             return store
         if data_dir is None and before.get("data_dir") is not None:

@@ -16,6 +16,7 @@ from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import first_problem, read_override, set_key
 from fedpcs.experiments.presets import preset_names, preset_text
 from fedpcs.experiments.toml_text import parse_toml, read_toml
+from fedpcs.learning.sizes import MOST_SAMPLES
 from fedpcs.sampling import make_sampler
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -136,6 +137,8 @@ class FederationConfig(BaseModel):
     reannounce: Literal["never", "on-drift"] = "on-drift"
     drift_tolerance: Number = Field(0.05, ge=0.0)
     bind_names: bool = False
+    max_samples: int | None = Field(None, ge=1, le=MOST_SAMPLES)
+    largest_weight: Number = Field(0.5, ge=0.5, le=1.0)
 
 
 class Presence(BaseModel):

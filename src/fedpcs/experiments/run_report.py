@@ -42,7 +42,7 @@ def render(run: RunFiles) -> str:
         name=run.config.name,
         facts=_facts(run),
         headline=headline(run),
-        promise=promise(run.config.privacy),
+        promise=promise(run.config.privacy, [one for sampler in run.samplers for one in sampler.done]),
         caveats=caveats(run),
         warnings=_warnings(run),
         tables=make_tables(run),

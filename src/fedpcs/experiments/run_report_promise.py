@@ -18,14 +18,24 @@ _PROTECTED = {
 }
 
 
-def promise(privacy: PrivacyConfig) -> str:
+def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the sentences a report may print about a run's privacy, and no more.
+
+    Args:
+        privacy: As configured.
+        results: Of the trainings it speaks of.
 
     Example:
         >>> promise(PrivacyConfig(mode="none"))
         'No privacy: updates leave clients as they are.'
     """
-    return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing_words(privacy.mode, privacy.noise))))
+    return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing(privacy, results))))
+
+
+def standing(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]]) -> str:
+    """Return what trainings may claim of privacy, in one or two sentences."""
+    has_uncharged = any(one.get("disclosure") for one in results)
+    return standing_words(privacy.mode, privacy.noise, has_uncharged=has_uncharged)
 
 
 def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:

@@ -117,7 +117,7 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
         Column(
             "loss",
             f"Cross-entropy of the last model on the {run.config.data.evaluated_on}, likewise.",
-            lambda sampler: _mean(sampler, "loss", digits=3),
+            lambda sampler: _mean(sampler, "loss", _format.loss),
         ),
         Column(
             "rewards paid",
@@ -128,8 +128,8 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
         Column("rounds", "Rounds done of those planned, least and most over seeds.", lambda one: _rounds(run, one)),
         Column(
             "weighed by",
-            "The rule of aggregation, and the largest weight of any round and seed; where sampling.weight_cap is set, "
-            "how many weights it cut.",
+            "The rule of aggregation, and the largest weight of any round and seed; where weights are capped, how many "
+            "were cut.",
             _weighed,
         ),
     )
@@ -192,17 +192,15 @@ def _remark(sampler: SamplerFiles) -> str:
     return "; ".join(dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure")))
 
 
-def _mean(sampler: SamplerFiles, name: str, digits: int | None = None) -> str:
+def _mean(sampler: SamplerFiles, name: str, write: Callable[[float], str] | None = None) -> str:
     values = [float(result[name]) for result in sampler.done if result[name] is not None]  # None: it has diverged
-    return _mean_of(values, digits)
+    return _mean_of(values, write)
 
 
-def _mean_of(values: list[float], digits: int | None = None) -> str:
+def _mean_of(values: list[float], write: Callable[[float], str] | None = None) -> str:
     if not values:
         return _NOT_YET
-    if digits is None:
-        return _format.amount_and_spread(values)
-    return _format.with_spread(values, lambda value: f"{value:,.{digits}f}")
+    return _format.amount_and_spread(values) if write is None else _format.with_spread(values, write)
 
 
 def _rounds(run: RunFiles, sampler: SamplerFiles) -> str:

@@ -21,8 +21,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 import fedpcs
-from fedpcs._files import NEW_RUN, open_own, read_object, write_json, write_whole
+from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, open_own, read_object, write_json, write_whole
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
 from fedpcs.experiments.cell_shape import ManifestShape, RunResultShape, check_shape
@@ -73,10 +75,25 @@ class RunStore:
         return ArmStore(self.folder / "arms" / f"{sampler.replace(':', '.')}-seed{seed}")
 
     def config(self) -> RunConfig:
-        """Read the run's configuration.
+        """Read the configuration the run was made with.
 
         Raises:
-            CorruptFile: It is damaged, or of another make.
+            CorruptFile: It is damaged, or no longer the one in the manifest.
+        """
+        found = self.config_as_it_stands()
+        try:
+            is_the_same = RunConfig.model_validate(self.manifest.get("config")) == found
+        except ValidationError:
+            is_the_same = False
+        if not is_the_same:
+            raise CorruptFile(f"{self.folder / 'config.toml'}: is not the configuration in manifest.json. {NEW_RUN}")
+        return found
+
+    def config_as_it_stands(self) -> RunConfig:
+        """Read the configuration, which may have been changed since the run began: `check_same` says if it was.
+
+        Raises:
+            CorruptFile: It is damaged.
         """
         try:
             return load_run_config(str(self.folder / "config.toml"))
@@ -205,7 +222,7 @@ def locked(folder: Path) -> Iterator[None]:
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
         handle = open_own(folder / "lock")
     except OSError as error:
         if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):

@@ -15,10 +15,9 @@ from rich.table import Table
 from fedpcs import _format
 from fedpcs.experiments.headline import headline
 from fedpcs.experiments.paired import SPENT_MEANING, spent_over_seeds
-from fedpcs.experiments.run_report_promise import paid_for_nothing
+from fedpcs.experiments.run_report_promise import paid_for_nothing, standing
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.three_differences import HEADINGS, Comparison, compare_each
-from fedpcs.privacy.standing import standing_words
 
 _RUNS = Path("fedpcs-runs")
 
@@ -46,8 +45,11 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         print_differences(said, [("", one) for one in compared])
     console = print_whole(_table(result["arms"]))
     console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
-    privacy = store.config().privacy
-    console.print(standing_words(privacy.mode, privacy.noise), soft_wrap=True, highlight=False)
+    privacy = store.config_as_it_stands().privacy
+    console.print(standing(privacy, result["arms"]), soft_wrap=True, highlight=False)
+    reads = [f"{arm['sampler']}: {arm['disclosure']}." for arm in result["arms"] if arm.get("disclosure")]
+    for words in dict.fromkeys(reads):
+        console.print(words, soft_wrap=True, highlight=False)
     if words := paid_for_nothing(result["arms"]):
         console.print(words, soft_wrap=True, highlight=False)
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
@@ -69,8 +71,12 @@ def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> 
     console.print(said, style="bold", highlight=False, soft_wrap=True, markup=False)
     console.print()
     print_whole(table)
-    together = " Intervals of one setting and measure hold together." if len(compared) > 1 else ""
-    note = f"A difference without a sign is sure: its interval has no zero in it.{together}"
+    if all(one.num_seeds < 2 for _, one in compared):  # there is no interval to speak of
+        return
+    together = (
+        " All intervals of one measure and setting hold at once with 95 % confidence." if len(compared) > 1 else ""
+    )
+    note = f"A sure difference is written without + or −: its interval has no zero in it.{together}"
     console.print(note, style="dim", soft_wrap=True)
     console.print()
 

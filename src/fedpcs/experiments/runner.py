@@ -15,23 +15,29 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs._outside import printable
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Engine, Score
 from fedpcs.errors import BudgetExhausted, CorruptFile, DeviceLost, FedpcsError, Interrupted, QuorumNotReached
 from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.records import Spent, draw_record, round_record, spent_so_far
+from fedpcs.experiments.records import Spent, draw_record, known_client, round_record, spent_so_far
 from fedpcs.experiments.replanning import Planner
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
+from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import Question
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, Task
 from fedpcs.learning.releases import is_replayable, release_event, source_of
+from fedpcs.learning.repeats import without_repeats
 from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round, without_outliers
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 
+_LONGEST_REASON = 500
+# Honest updates refused for their norm, in all rounds of a run together.
+_FALSE_ALARMS_IN_A_RUN = 1e-6
 _LEDGER_LOST = "{path}: charges of rounds that are done are missing. Put back a copy of the ledger, or start a new run."
 
 
@@ -153,7 +159,7 @@ def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round:
         first_round, end_round = 0, plan.num_rounds
     spent = np.zeros(plan.num_clients, dtype=np.int64)
     for client, nanos in ledger.totals(plan.run, first_round, end_round).items():
-        spent[int(client)] = nanos
+        spent[known_client(client, plan.num_clients, ledger.path)] = nanos
     return spent
 
 
@@ -186,6 +192,7 @@ def _one_round(
             state = _without_broke(state, opened.tasks, ledger)
             continue
         heard = without_outliers(plan, opened, _hear(plan, state, opened, engine, settings))
+        heard = without_repeats(state, opened, heard)
         if has_quorum(plan, opened, heard):
             break
         given_up.append((opened, heard))
@@ -217,6 +224,8 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
     admitted: dict[int, Admitted] = {}
     refused: list[Refusal] = []
     failures: dict[int, ClientFailure] = {}
+    model_norm = l2_norm(state.parameters)
+    false_alarm = _FALSE_ALARMS_IN_A_RUN / (plan.num_rounds * plan.num_clients * (settings.redraws + 1))
     for reply in engine.run(state.parameters, opened.tasks):
         if settings.wants_stop():
             raise Interrupted(f"stopped in round {opened.round_index}; all rounds before it are saved.")
@@ -234,7 +243,8 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
         if reply.client in admitted:
             refused.append(Refusal(opened.round_index, reply.client, "duplicate", "an update from it is in already."))
             continue
-        expected = Expected(task, int(plan.num_samples[task.client]), plan.layout, plan.client)
+        size = int(plan.num_samples[task.client])
+        expected = Expected(task, size, plan.layout, plan.client, model_norm, false_alarm)
         verdict = admit(reply, expected)
         if isinstance(verdict, Refusal):
             refused.append(verdict)
@@ -244,10 +254,12 @@ def _hear(plan: ServerPlan, state: ServerState, opened: OpenRound, engine: Engin
     for client in sorted(set(waiting) - accounted):
         failures[client] = ClientFailure(opened.round_index, client, "absent", "no reply came")
     in_order = sorted(refused, key=lambda item: (item.client, item.kind, item.reason))
+    failed = [failures[client] for client in sorted(set(failures) - set(admitted))]
+    # Here all words that clients have a part in come by, on their way to the log, the report and the terminal.
     return Heard(
         tuple(admitted[client] for client in sorted(admitted)),
-        tuple(in_order),
-        tuple(failures[client] for client in sorted(set(failures) - set(admitted))),
+        tuple(replace(item, reason=printable(item.reason, _LONGEST_REASON)) for item in in_order),
+        tuple(replace(item, reason=printable(item.reason, _LONGEST_REASON)) for item in failed),
     )
 
 

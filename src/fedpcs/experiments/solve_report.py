@@ -196,7 +196,10 @@ def _verdict(checked: Verification, tolerance: float) -> tuple[str, str]:
     if checked.is_equilibrium:
         return "equilibrium", "an equilibrium"
     if checked.certificate.is_too_coarse_for(tolerance):
-        return "not-resolved", "cannot be shown to be an equilibrium: gains up to the resolution cannot be ruled out,"
+        return (
+            "not-resolved",
+            "cannot be shown to be an equilibrium: gain and resolution together are above the tolerance,",
+        )
     return "not-an-equilibrium", "NOT an equilibrium"
 
 

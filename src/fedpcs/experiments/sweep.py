@@ -15,7 +15,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
-from fedpcs._processes import CELL, refuse_import_of_script, start, why_no_start
+from fedpcs._processes import CELL, ensure_fork_server, refuse_import_of_script, start, why_no_start
 from fedpcs._threads import num_cores
 from fedpcs.errors import Interrupted, NotConverged
 from fedpcs.experiments.arm_plan import sampler_of
@@ -93,6 +93,7 @@ def run_cells(
         waiting = [cell for cell in missing if cell.key not in failures]
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["fedpcs.experiments.cell_process"])
+        ensure_fork_server()
         jobs: list[_Job] = []
         while (waiting and not stopping.is_set()) or jobs:
             while len(jobs) < (num_jobs or num_cores()) and not stopping.is_set():

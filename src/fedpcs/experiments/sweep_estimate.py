@@ -17,7 +17,7 @@ from fedpcs.experiments.sweep_config import Cell
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.datasets import Dataset
-from fedpcs.learning.device import why_missing
+from fedpcs.learning.device import no_mistaken_device, why_missing
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
@@ -68,7 +68,7 @@ def measure(config: RunConfig, dataset: Dataset) -> Pace:
     out = torch.empty_like(parameters)
     num_scored = min(_SCORED, data.num_tests)
     taken = []
-    with one_thread():
+    with one_thread(), no_mistaken_device():
         for index in range(2):
             began = time.perf_counter()
             side.answer(Task("estimate", index, client, "", budget), parameters, out)

@@ -235,7 +235,7 @@ def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:
     """Return what is promised to clients, and what samplers read in clear."""
     if not done:
         return ()
-    promises = dict.fromkeys(promise(one.cell.config.privacy) for one in done)
+    promises = dict.fromkeys(promise(one.cell.config.privacy, [one.result]) for one in done)
     reads = dict.fromkeys(
         f"{one.cell.sampler}: {one.result['disclosure']}." for one in done if one.result["disclosure"]
     )

@@ -17,6 +17,7 @@ from fedpcs.experiments import figure_style as style
 from fedpcs.experiments.cell_store import Done
 from fedpcs.experiments.page import Drawing
 from fedpcs.experiments.palette import pens
+from fedpcs.experiments.records import known_client
 from fedpcs.experiments.run_figures_page import NothingToDraw
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_groups import Group
@@ -64,10 +65,8 @@ def _spent(path: Path, one: Done) -> FloatArray:
         name = one.manifest["config"]["name"]
         totals = ledger.totals(f"{name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
     epsilon = np.zeros(config.data.num_clients)
-    if strangers := sorted(set(totals) - set(map(str, range(epsilon.size)))):
-        raise CorruptFile(f"{path}: client {strangers[0]!r} spent something by it; clients are 0…{epsilon.size - 1}.")
     for client, nanos in totals.items():
-        epsilon[int(client)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)
+        epsilon[known_client(client, epsilon.size, path)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)
     if len(totals) != (known := one.result["spent"]["num_clients"]):
         raise CorruptFile(f"{path}: {len(totals)} clients spent something by it, {known} by the cell's result.")
     return epsilon

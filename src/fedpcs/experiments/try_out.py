@@ -13,6 +13,7 @@ from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.datasets import Dataset, normalised
 from fedpcs.learning.layout import layout_of
 from fedpcs.learning.models import make_model
+from fedpcs.learning.server import refuse_unsent
 from fedpcs.privacy.per_sample import refuse_mixing_layers
 from fedpcs.sampling import Sampler, draw, make_view, settle_rule, weigh
 
@@ -59,7 +60,8 @@ def try_rules(config: RunConfig, num_classes: int) -> None:
         try:
             try_sampler(sampler, rule, num_clients, cohort_size, num_classes, by_design=sampling.by_design)
         except InvalidInput as error:
-            raise InvalidInput(f"sampler {name!r} cannot be run with rule {config.sampling.rule!r}: {error}") from None
+            how = " and by_design" if sampling.by_design else ""
+            raise InvalidInput(f"sampler {name!r} cannot be run with rule {sampling.rule!r}{how}: {error}") from None
 
 
 def try_sampler(
@@ -70,6 +72,7 @@ def try_sampler(
     Raises:
         InvalidInput: The sampler cannot draw, or the rule cannot weigh what it draws.
     """
+    refuse_unsent(sampler)
     ones = np.ones(num_clients)
     view = make_view(
         cohort_size,

@@ -94,32 +94,39 @@ def _best_onward(
     own: int,
     phi: float,
     home: int,
-    price: float,
+    cost: float,
     first: int,
     last: int,
 ) -> tuple[float, float, int]:
-    """Return (y, bound, cell): the best next budget between phi and rho, in cells [first, last].
+    """Return (α, bound, cell): the best retention, with the next budget in cells [first, last].
 
-    `price` is P(1−ψ)/(ρ−φ)²; `own` and `home` are the cells of rho and phi.
+    `cost` is P(1−ψ); `own` and `home` are the cells of rho and phi. The search is over α, not over the next budget:
+    where rho and phi differ by their last digits alone, a budget rounded by one of them would seem to cost all of it.
     """
+    gap = rho - phi
     low, high = min(rho, phi), max(rho, phi)
-    best_y, best, best_k = phi, -np.inf, home
+    best_alpha, best, best_k = 0.0, -np.inf, home
     for k in range(max(min(own, home), first), min(max(own, home), last) + 1):
         a, b = nodes[k], nodes[k + 1]
-        width = b - a
-        slope, c = (value[k + 1] - value[k]) / width, 0.5 * bend[k]
+        slope, c = (value[k + 1] - value[k]) / (b - a), 0.5 * bend[k]
         begin, end = min(max(a, low), b), max(min(b, high), a)
-        # slope + c(a + b − 2y) − 2·price·(y − φ) = 0
-        y = begin
-        if c + price > 0.0:
-            y = (0.5 * (slope + c * (a + b)) + price * phi) / (c + price)
-        elif slope > 0.0:
-            y = end
-        y = min(max(y, begin), end)
-        f = value[k] + slope * (y - a) + c * (y - a) * (b - y) - price * (y - phi) ** 2
+        alpha = 0.0
+        if gap != 0.0:
+            least, most = (begin - phi) / gap, (end - phi) / gap
+            if gap < 0.0:
+                least, most = most, least
+            # gap·(slope + c(a + b − 2(φ + α·gap))) − 2·cost·α = 0
+            rise, weight = gap * (slope + c * (a + b - 2.0 * phi)), 2.0 * (c * gap * gap + cost)
+            if weight > 0.0:
+                alpha = rise / weight
+            elif rise > 0.0:
+                alpha = most
+            alpha = min(max(alpha, least), most)
+        y = phi + alpha * gap
+        f = value[k] + slope * (y - a) + c * (y - a) * (b - y) - cost * alpha * alpha
         if f > best:
-            best_y, best, best_k = y, f, k
-    return best_y, best, best_k
+            best_alpha, best, best_k = alpha, f, k
+    return best_alpha, best, best_k
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -161,7 +168,7 @@ def bound(
                 nodes[t, k], nodes[t, k + 1], dislike, reward[t], phi, cohort[t], clients, aware
             )
         if t < last_round:
-            _add_later_bends(nodes, count, t, home, bend)
+            _add_later_bends(nodes, count, t, phi, home, bend)
             later = _add_kinks(nodes[t + 1], count[t + 1], kink[(t + 1) % 2], later, bend[t + 1])
         if t == last_round:
             for i in range(count[t]):
@@ -177,11 +184,9 @@ def bound(
             i = (low + high) >> 1
             rho = nodes[t, i]
             p = chance(rho, phi, cohort[t], clients, aware)
-            gap = rho - phi
-            price = p * (1.0 - dislike) / (gap * gap) if gap != 0.0 else 0.0
             own = cell_of(nodes[t + 1], size, rho)
             _, onward, chosen = _best_onward(
-                nodes[t + 1], value[t + 1], bend[t + 1], rho, own, phi, home, price, first, last
+                nodes[t + 1], value[t + 1], bend[t + 1], rho, own, phi, home, p * (1.0 - dislike), first, last
             )
             value[t, i] = p * rho * (reward[t] - dislike * rho) + onward
             if low < i:
@@ -204,22 +209,28 @@ def _add_kinks(nodes: FloatArray, count: int, kink: FloatArray, later: float, be
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_later_bends(nodes: FloatArray, count: NDArray[np.int64], t: int, home: int, bend: FloatArray) -> None:
+def _add_later_bends(
+    nodes: FloatArray, count: NDArray[np.int64], t: int, phi: float, home: int, bend: FloatArray
+) -> None:
     """Add to bend[t, k] the greatest bend of round t + 1 between the mean and the cell, where moves from it end."""
     following, size = nodes[t + 1], count[t + 1]
-    most, reached = bend[t + 1, home], home
-    start = cell_of(nodes[t], count[t], following[home])
-    for k in range(start, count[t] - 1):
+    own = cell_of(nodes[t], count[t], phi)  # moves from here may end on both sides of the mean
+    above, reached = bend[t + 1, home], home
+    at_mean = above
+    for k in range(own, count[t] - 1):
         while reached < size - 2 and following[reached + 1] < nodes[t, k + 1]:
             reached += 1
-            most = max(most, bend[t + 1, reached])
-        bend[t, k] += most
-    most, reached = bend[t + 1, home], home
-    for k in range(start - 1, -1, -1):
+            above = max(above, bend[t + 1, reached])
+        if k == own:
+            at_mean = above
+        else:
+            bend[t, k] += above
+    below, reached = bend[t + 1, home], home
+    for k in range(min(own, count[t] - 2), -1, -1):
         while reached > 0 and following[reached] > nodes[t, k]:
             reached -= 1
-            most = max(most, bend[t + 1, reached])
-        bend[t, k] += most
+            below = max(below, bend[t + 1, reached])
+        bend[t, k] += max(below, at_mean) if k == own else below
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -246,13 +257,11 @@ def follow(
         p = chance(rho, phi, cohort[t], clients, aware)
         earned += p * rho * (reward[t] - dislike * rho)
         if t < last_round and rho != phi:
-            size = count[t + 1]
-            gap = rho - phi
-            price = p * (1.0 - dislike) / (gap * gap)
+            size, cost = count[t + 1], p * (1.0 - dislike)
             home, own = cell_of(nodes[t + 1], size, phi), cell_of(nodes[t + 1], size, rho)
-            y = _best_onward(nodes[t + 1], value[t + 1], bend[t + 1], rho, own, phi, home, price, 0, size - 2)[0]
-            earned -= price * (y - phi) ** 2
-            rho = y
+            alpha = _best_onward(nodes[t + 1], value[t + 1], bend[t + 1], rho, own, phi, home, cost, 0, size - 2)[0]
+            earned -= cost * alpha * alpha
+            rho = phi + alpha * (rho - phi)
     return earned
 
 
@@ -296,9 +305,10 @@ def _first_nodes(
     nodes[0, 0], count[0] = path[0], 1
     for t in range(1, mean.size):
         low, high = min(low, mean[t - 1]), max(high, mean[t - 1])
-        span = max(high - low, 1e-9 * high)
-        for j in range(_EVEN):
-            nodes[t, j] = low + span * j / (_EVEN - 1)
+        high = max(high, low * (1.0 + 1e-9))
+        for j in range(_EVEN - 1):
+            nodes[t, j] = low + (high - low) * j / (_EVEN - 1)
+        nodes[t, _EVEN - 1] = high  # to the last digit: whoever can have it must find it, in later rounds too
         n = _crowd_around(nodes[t], _EVEN, path[t], _STEPS)
         n = _crowd_around(nodes[t], n, mean[t - 1], _STEPS)
         n = _crowd_around(nodes[t], n, mean[t], _STEPS)

@@ -28,9 +28,9 @@ STATUS_MEANING: dict[Status, str] = {
     "not-converged": "The mean budgets still move from sweep to sweep, and no profile found certifies. "
     "Raise `tolerance`, or use response = 'exact' if you did not.",
     "not-an-equilibrium": "The mean budgets stand still, but clients gain more than the tolerance by deviating. "
-    "Use response = 'exact', or raise `tolerance`.",
-    "not-resolved": "No gain above the tolerance was found, but the certificate cannot rule one out: its resolution is "
-    "too coarse for so small a tolerance. Raise `tolerance` above the resolution.",
+    "Raise `tolerance`, or use response = 'exact' if you did not.",
+    "not-resolved": "The gain that was found is within the tolerance, but gain and resolution together are not: the "
+    "certificate may have missed that much. Raise `tolerance` above the sum of both.",
 }
 _MOST_REFINEMENTS = 2
 
@@ -147,7 +147,7 @@ def _settled_by(outcome: MeanField, status: Status, tolerance: float) -> Literal
 def _settle_and_certify(
     game: Game, path: FloatArray, response: ResponseMode, tolerance: float
 ) -> tuple[MeanField, verify.Certificate]:
-    """Settle the mean field; refine the exact response's table while gains are seen; return the best profile met."""
+    """Settle the mean field; refine the exact response's table until it certifies; return the best profile met."""
     resolution = exact.Resolution()
     start = None
     found: list[tuple[MeanField, verify.Certificate]] = []
@@ -155,7 +155,7 @@ def _settle_and_certify(
         outcome = mean_field.settle(game, path, response, tolerance=tolerance, start=start, resolution=resolution)
         certificate = verify.certify(outcome.profile, path, game, tolerance=tolerance)
         found.append((outcome, certificate))
-        if response != "exact" or _status(outcome, certificate, tolerance) in ("converged", "not-resolved"):
+        if response != "exact" or certificate.is_equilibrium(tolerance) or certificate.resolution > tolerance:
             break
         resolution, start = resolution.refined(), outcome.profile.mean_budget
-    return min(found, key=lambda one: one[1].relative)
+    return min(found, key=lambda one: one[1].relative + one[1].resolution)

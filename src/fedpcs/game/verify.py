@@ -86,7 +86,7 @@ def certify(profile: Profile, reward: FloatArray, game: Game, *, tolerance: floa
         profile: Budgets and retentions; its mean field is recomputed from the budgets.
         reward: (rounds,) announced rewards.
         game: The rules and the population.
-        tolerance: What the certificate will be held against: it is made fine enough to see a tenth of it.
+        tolerance: What the certificate will be held against: it is made fine enough to see a fifth of it.
     """
     population = game.population
     mean = profile.budget @ population.weight
@@ -213,8 +213,8 @@ def _shared_nodes(paths: FloatArray, terms: Terms, size: int) -> tuple[FloatArra
         for centre in terms.mean_budget[max(t - 1, 0) : t + 1]:
             parts += [[centre], centre + (high - centre) * steps, centre - (centre - low) * steps]
         nodes = np.unique(np.concatenate(parts))
-        ends = (low, max(high, low * (1.0 + 1e-9)))
-        grids.append(np.unique(np.append(nodes[(nodes > low) & (nodes < high)], ends)))
+        high = max(high, low * (1.0 + 1e-9))
+        grids.append(np.unique(np.append(nodes[(nodes > low) & (nodes < high)], (low, high))))
         low, high = min(low, float(terms.mean_budget[t])), max(high, float(terms.mean_budget[t]))
     count = np.array([grid.size for grid in grids])
     table = np.zeros((len(grids), int(count.max())))

@@ -1,27 +1,34 @@
 """Admission: what must hold of a report before it may touch the model. Nothing a client says is believed.
 
 A report is matched to its task by run, round, client and nonce; its layout to the model's, key by key; its size and
-budget to what the server has on record. Then the numbers: all finite, mostly normal, and no longer than an honest
-update can be. A refused report leaves no trace but its reason.
+budget to what the server has on record. Then the numbers: all finite, mostly normal, and neither longer nor shorter
+than an honest update can be, given the noise its budget calls for. A refused report leaves no trace but its reason.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import secrets
+import struct
+import zlib
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from fedpcs import _validate
+from fedpcs.errors import InvalidInput
 from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout, Values
-from fedpcs.learning.noise_plan import largest_norm
+from fedpcs.learning.noise_plan import honest_range
 from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.privacy.budget import Rho
 
-RefusalKind = Literal["stale", "stranger", "duplicate", "layout", "size", "contract", "numbers", "norm"]
+RefusalKind = Literal[
+    "stale", "stranger", "duplicate", "layout", "size", "contract", "numbers", "norm", "noise", "repeat"
+]
 # An update of which more than this share is denormal is no result of training; arithmetic on it crawls.
 _MOST_DENORMAL = 0.5
 _LONGEST_REASON = 300
@@ -48,10 +55,26 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A report that passed, and the norm that was taken on the way."""
+    """A report that passed, and what was taken on the way.
+
+    Attributes:
+        report: It.
+        norm: Of its update.
+        is_noisy: Whether its update has noise in it, so that no honest one is the same.
+    """
 
     report: ClientReport
     norm: float
+    is_noisy: bool = False
+
+    @functools.cached_property
+    def digest(self) -> int:
+        """64 bits that tell its update from any other: of its norm, and of all of its bytes.
+
+        Two updates that differ have the same by chance alone. Clients could make such a pair on purpose, but it would
+        only be refused.
+        """
+        return zlib.crc32(self.report.values.data) << 32 | zlib.crc32(struct.pack("<d", self.norm))
 
 
 @dataclass(frozen=True)
@@ -63,12 +86,16 @@ class Expected:
         num_samples: |D_i| on record.
         layout: The model's.
         plan: How clients train.
+        model_norm: Norm of the model that was sent out.
+        false_alarm: How often an honest update may be refused for its norm.
     """
 
     task: Task
     num_samples: int
     layout: Layout
     plan: ClientPlan
+    model_norm: float = 0.0
+    false_alarm: float = 1e-6
 
 
 def admit(report: ClientReport, expected: Expected) -> Admitted | Refusal:
@@ -80,11 +107,10 @@ def admit(report: ClientReport, expected: Expected) -> Admitted | Refusal:
             reason = f"cannot be read: {type(error).__name__}."
         if reason:
             return Refusal(expected.task.round_index, expected.task.client, kind, reason[:_LONGEST_REASON])
-    norm, reason = _norm(report, expected)
-    if reason:
-        kind = "norm" if math.isfinite(norm) else "numbers"
-        return Refusal(expected.task.round_index, expected.task.client, kind, reason)
-    return Admitted(report, norm)
+    found = _numbers(report, expected)
+    if isinstance(found, Admitted):
+        return found
+    return Refusal(expected.task.round_index, expected.task.client, *found)
 
 
 def _wrong_match(report: ClientReport, expected: Expected) -> str:
@@ -149,19 +175,31 @@ _CHECKS: tuple[tuple[RefusalKind, Any], ...] = (
 )
 
 
-def _norm(report: ClientReport, expected: Expected) -> tuple[float, str]:
-    """Return the update's norm, and what is wrong with its numbers if anything is."""
+def _numbers(report: ClientReport, expected: Expected) -> Admitted | tuple[RefusalKind, str]:
+    """Return the report with its norm, or what is wrong with its numbers."""
     norm = l2_norm(report.values)
     if not math.isfinite(norm):
         index = int(np.flatnonzero(~np.isfinite(report.values))[0])
-        return norm, f"values[{index}] ({_key_of(expected.layout, index)}) is {report.values[index]}, expected finite."
+        where = f"values[{index}] ({_key_of(expected.layout, index)})"
+        return "numbers", f"{where} is {report.values[index]}, expected finite."
     if _is_denormal_storm(report.values):
-        return math.inf, f"more than {_MOST_DENORMAL:.0%} of the numbers are denormal."
-    budget = 0.0 if expected.task.budget is None else float(expected.task.budget)
-    limit = largest_norm(expected.plan, budget, expected.num_samples, expected.layout.num_parameters)
-    if not norm <= limit:
-        return norm, f"norm is {norm:.4g}, an honest update has at most {limit:.4g}."
-    return norm, ""
+        return "numbers", f"more than {_MOST_DENORMAL:.0%} of the numbers are denormal."
+    try:
+        honest = honest_range(
+            expected.plan,
+            Rho(0) if expected.task.budget is None else expected.task.budget,
+            expected.num_samples,
+            expected.layout.num_parameters,
+            model_norm=expected.model_norm,
+            false_alarm=expected.false_alarm,
+        )
+    except InvalidInput as error:
+        return "noise", f"no honest client can answer: {error}"
+    if not norm <= honest.most:
+        return "norm", f"norm is {norm:.4g}, an honest update has at most {honest.most:.4g}."
+    if norm < honest.least:
+        return "noise", f"norm is {norm:.4g}, with the noise its budget calls for it is at least {honest.least:.4g}."
+    return Admitted(report, norm, honest.is_noisy)
 
 
 def _is_denormal_storm(values: Values) -> bool:

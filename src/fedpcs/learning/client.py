@@ -114,7 +114,7 @@ class ClientSide:
             In modes `client` and `record` what is written is ρ-zCDP with ρ the task's budget, if the noise is a
             guarantee. The same task on the same data gives the same bits, if the noise is `fast`.
         """
-        records = self._records(task.client)
+        records = self._records(task)
         with _seeded(self.plan.seed, task):
             measures = self._measures_before(task, parameters, records)
             if self.plan.mode == "record":
@@ -144,7 +144,7 @@ class ClientSide:
 
         `update_norm` is the norm of the update this task would send, clipped as it would be, before its noise.
         """
-        records = self._records(task.client)
+        records = self._records(task)
         if question == "loss":
             load_parameters(self._model, parameters)
             return float(losses(self._model, records).double().mean())
@@ -161,8 +161,12 @@ class ClientSide:
             loss = functional.cross_entropy(scores, targets, reduction="none").cpu().double().sum()
         return int((scores.argmax(1) == targets).sum()), float(loss)
 
-    def _records(self, client: int) -> Records:
-        inputs, targets = self.data.records(client)
+    def _records(self, task: Task) -> Records:
+        """Return a client's records; where fewer are allowed, the first ones, whatever they hold."""
+        inputs, targets = self.data.records(task.client)
+        if task.max_samples is not None:
+            most = _validate.integer("max_samples", task.max_samples, low=1)
+            inputs, targets = inputs[:most], targets[:most]
         return inputs.to(self.plan.device), targets.to(self.plan.device)
 
     def _measures_before(self, task: Task, parameters: Tensor, records: Records) -> dict[str, float]:

@@ -13,16 +13,17 @@ from fedpcs.errors import WrongDevice
 # What torch says when tensors of two devices meet, when NumPy is to read what lies on a device, and when a device lacks
 # a type or an operation. It has no type of error for any of them.
 _TORCH_SAYS = re.compile(
-    r"(on|have) the same device"
-    r"|different devices"
+    r"(at|in|on|have)( the)? same device"
+    r"|on different devices?"
     r"|device type tensor to numpy"
     r"|indices should be either on"
     r"|is on \S+, (but expected|different from other tensors)"
     r"|expected (object of )?device"
     r"|device type for generator"
     r"|(Input|weight) type \((torch\.cuda\.|MPS)"
-    r"|(on|a|the) MPS (device|tensor|framework)"
-    r"|Could not run 'aten::",
+    r"|(on|a|the) MPS (device|tensor|framework|backend)"
+    r"|MPS does not support"
+    r"|Could not run 'aten::.* from the '\w*(CUDA|MPS|Meta|PrivateUse1)\w*' backend",
     re.IGNORECASE,
 )
 _LONGEST = 300

@@ -13,17 +13,21 @@ On the grid of `secure` and `exact` noise, m units to one σ, σ is larger by 1/
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.releases import source_of
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.honesty import NoiseClaim, honest_norms
+from fedpcs.privacy.mechanism import noise_stddev
 from fedpcs.privacy.noise import GRID_PER_STDDEV
 
-# A Gaussian of d coordinates is longer than σ(√d + t) with probability at most exp(−t²/2): less than 1e-21 at ten.
-_TAIL = 10.0
-_ROUNDING = 1.001  # of float32
+_ROUNDING = 1.001  # of an update's norm, taken in float32
+_UNIT_ROUNDOFF = 2.0**-24  # of float32
 
 
 def noise_power(
@@ -50,7 +54,8 @@ def noise_power(
         return np.asarray(num_parameters * _variance(plan, budget, num_samples) / kept**2)
 
 
-def _variance(plan: ClientPlan, budget: FloatArray, num_samples: NDArray[np.int64]) -> FloatArray:
+def _variance(plan: ClientPlan, budget: FloatArray, sizes: NDArray[np.int64]) -> FloatArray:
+    num_samples = sizes.astype(np.float64)  # squares of whole numbers would overflow
     if plan.mode == "client":
         return np.asarray(2.0 * plan.clip_norm**2 / budget)
     if plan.mode == "paper":
@@ -66,12 +71,81 @@ def _grid_share(plan: ClientPlan, num_parameters: int) -> float:
     return 0.0 if plan.noise == "fast" else math.sqrt(num_parameters) / GRID_PER_STDDEV
 
 
-def largest_norm(plan: ClientPlan, budget: float, num_samples: int, num_parameters: int) -> float:
-    """Return the largest norm an honest update can have; infinite where nothing is clipped."""
+@dataclass(frozen=True)
+class HonestRange:
+    """What the norm of an honest update lies between.
+
+    Attributes:
+        least: Zero where nothing is known.
+        most: Infinite where nothing is clipped.
+        is_noisy: Whether there is noise in it that rounding leaves: then no two updates are the same.
+    """
+
+    least: float
+    most: float
+    is_noisy: bool
+
+
+def honest_range(
+    plan: ClientPlan,
+    budget: Rho,
+    num_samples: int,
+    num_parameters: int,
+    *,
+    model_norm: float = 0.0,
+    false_alarm: float = 1e-6,
+) -> HonestRange:
+    """Return the least and the greatest norm an honest update can have: what `check_noise` goes by, from the plan.
+
+    Args:
+        plan: How clients train; in mode `none` nothing is clipped or perturbed, and every norm can be honest.
+        budget: ρ of the release.
+        num_samples: |D_i|.
+        num_parameters: d.
+        model_norm: Norm of the model that was sent out. In mode `record` large weights round small steps away.
+        false_alarm: How often an honest update may fall outside.
+
+    Raises:
+        InvalidInput: No mechanism makes a release of so small a budget.
+
+    Example:
+        >>> found = honest_range(ClientPlan(mode="client", clip_norm=1.0), Rho.of(0.5), 10, 1000)
+        >>> round(found.least, 1), round(found.most, 1)
+        (56.4, 71.3)
+    """
     if plan.mode == "none":
-        return math.inf
-    signal = plan.clip_norm
+        return HonestRange(0.0, math.inf, False)
+    claim, rounding = _claim(plan, budget, num_samples, num_parameters), 0.0
     if plan.mode == "record":
-        signal = plan.learning_rate * plan.clip_norm * int(plan.local_steps(np.array([num_samples]))[0])
-    power = float(noise_power(plan, np.array([budget]), np.array([num_samples]), num_parameters)[0])
-    return (signal + math.sqrt(power) * (1.0 + _TAIL / math.sqrt(num_parameters))) * _ROUNDING
+        num_steps = _num_steps(plan, num_samples)
+        noise = math.sqrt(num_steps * num_parameters) * claim.noise_stddev  # more than Σ of the steps' noise, mostly
+        rounding = _UNIT_ROUNDOFF * num_steps * (model_norm + claim.signal_bound + 2.0 * noise)
+    least, most = honest_norms(num_parameters, claim, false_alarm)
+    is_noisy = rounding < math.sqrt(num_parameters) * claim.noise_stddev
+    return HonestRange(max(0.0, least - rounding) / _ROUNDING, (most + rounding) * _ROUNDING, is_noisy)
+
+
+def _claim(plan: ClientPlan, budget: Rho, num_samples: int, num_parameters: int) -> NoiseClaim:
+    """Return what an honest update is made of, σ as the mechanism takes it."""
+    source, bound = source_of(plan), plan.clip_norm
+    if plan.mode == "client":
+        return NoiseClaim(noise_stddev(2.0 * bound, budget, num_parameters, source), bound)
+    if plan.mode == "paper":
+        return NoiseClaim(noise_stddev(2.0 * bound / num_samples, budget, num_parameters, source), bound)
+    size = num_samples if plan.batch_size is None else min(num_samples, plan.batch_size)
+    num_full, rest = divmod(num_samples, size)
+    variance = sum(
+        count * noise_stddev(2.0 * bound / batch, budget // plan.local_epochs, num_parameters, source) ** 2
+        for count, batch in ((num_full, size), (1, rest))
+        if batch > 0
+    )
+    num_steps = _num_steps(plan, num_samples)
+    return NoiseClaim(
+        plan.learning_rate * math.sqrt(plan.local_epochs * variance),
+        plan.learning_rate * bound * num_steps,
+        is_adaptive=num_steps > 1,
+    )
+
+
+def _num_steps(plan: ClientPlan, num_samples: int) -> int:
+    return int(plan.local_steps(np.array([num_samples]))[0])

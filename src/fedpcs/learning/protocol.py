@@ -32,6 +32,7 @@ class Task:
         nonce: Known to the server and this client alone: a reply without it answers something else.
         budget: ρ of the release, as contracted; None where nothing is perturbed.
         measures: Which of `MEASURES` to send beside the update.
+        max_samples: Most records to train on: the first ones of more are taken; None: all of them.
     """
 
     run: str
@@ -40,6 +41,7 @@ class Task:
     nonce: str
     budget: Rho | None = None
     measures: tuple[str, ...] = ()
+    max_samples: int | None = None
 
 
 def budget_of(task: Task) -> Rho:

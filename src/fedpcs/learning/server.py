@@ -22,15 +22,18 @@ from fedpcs.learning.aggregate import distances, l2_norm, step, weighted_sum
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
+from fedpcs.learning.repeats import is_new, nothing_seen, remembered
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
     Draw,
+    Sampler,
     View,
     arrived,
     draw,
     estimate_drift,
+    limit_share,
     make_feedback,
     make_view,
     remember,
@@ -61,6 +64,7 @@ def first_state(plan: ServerPlan, parameters: Values) -> ServerState:
         spent=np.zeros(plan.num_clients, dtype=np.int64),
         has_left=np.zeros(plan.num_clients, dtype=np.bool_),
         paid=0.0,
+        seen=nothing_seen(),
     )
 
 
@@ -95,6 +99,7 @@ def open_round(plan: ServerPlan, state: ServerState, is_available: BoolArray, as
             secrets.token_hex(8),
             Rho(int(cost[client])) if plan.client.is_perturbed else None,
             measures,
+            plan.max_samples,
         )
         for client in cohort.clients
     )
@@ -152,7 +157,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
     memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
-    reward = plan.pay[opened.round_index, reached.clients]
+    reward = np.where(is_new(state, heard), plan.pay[opened.round_index, reached.clients], 0.0)
     moved, step_norm = _move(plan, state, direction)
     following = replace(
         moved,
@@ -160,6 +165,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         memory=memory,
         tally=count_round(state.tally, opened.draw, heard.clients),
         paid=state.paid + float(reward.sum()),
+        seen=remembered(state.seen, opened, heard),
     )
     parts = step_parts(norms, power, weights, l2_norm(direction))
     return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, parts, reward, num_capped)
@@ -170,14 +176,23 @@ def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
     return np.asarray(np.floor(plan.budget[round_index] * NANOS_PER_UNIT + _WRITTEN), dtype=np.int64)
 
 
+def refuse_unsent(sampler: Sampler) -> None:
+    """Refuse a sampler that reads, before the draw, what clients can only measure by training.
+
+    Raises:
+        InvalidInput: It does.
+    """
+    if unsent := sorted({"gradient_distance", "gradient_variance"} & set(sampler.reads)):
+        raise InvalidInput(
+            f"sampler {sampler.name!r} needs {unsent[0]} of every client before the draw, which clients do not send. "
+            "Use what clients sent in earlier rounds: for delta, information = 'practical'."
+        )
+
+
 def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
     now, reads = state.next_round, plan.sampler.reads
     budget = plan.budget[now]
-    if untold := sorted({"gradient_distance", "gradient_variance"} & set(reads)):
-        raise InvalidInput(
-            f"sampler {plan.sampler.name!r} needs {untold[0]} of every client before the draw, which nobody tells in "
-            f"mode {plan.client.mode!r}. Let it go by clients that took part: for delta, information = 'practical'."
-        )
+    refuse_unsent(plan.sampler)
     norms = None
     if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
         answers = np.full(plan.num_clients, np.nan)
@@ -209,11 +224,13 @@ def _least_where_silent(losses: FloatArray) -> FloatArray:
 def _weights(
     plan: ServerPlan, rule: str, reached: Draw, view: View, drift: float | None
 ) -> tuple[FloatArray, int | None]:
-    """Return the weights, and how many of them the cap cut."""
+    """Return the weights, and how many of them a cap cut."""
     free = weigh(rule, reached, view, drift=drift, by_design=plan.by_design)
-    if plan.weight_cap is None:
+    if plan.weight_cap is None and plan.largest_weight is None:
         return free, None
     cut = weigh(rule, reached, view, drift=drift, by_design=plan.by_design, cap=plan.weight_cap)
+    if plan.largest_weight is not None:
+        cut = limit_share(cut, plan.largest_weight)
     return cut, int(np.count_nonzero(cut < free))
 
 

@@ -19,6 +19,7 @@ from fedpcs.sampling import Draw, Sampler, Tally, View
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+SeenArray = NDArray[np.void]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class ServerPlan:
         label_counts: (clients, classes), for a sampler that reads them; None if none does.
         weight_cap: Most a weight may exceed that of uniform draws by, as a factor; None: no cap.
         by_design: Whether rule `precision` lets the heard speak for the others in proportion to their expansion.
+        max_samples: Most records a client may train on, told it with every task; None: all it has.
+        largest_weight: Most one client may weigh, as a share of a round's weights; None: no cap.
     """
 
     run: str
@@ -70,6 +73,8 @@ class ServerPlan:
     label_counts: FloatArray | None = None
     weight_cap: float | None = None
     by_design: bool = False
+    max_samples: int | None = None
+    largest_weight: float | None = None
 
     @property
     def num_clients(self) -> int:
@@ -96,6 +101,7 @@ class ServerState:
         spent: (clients,) billionths of ρ, as the ledger has them.
         has_left: (clients,) who cannot afford another release.
         paid: What has been owed to clients so far.
+        seen: (updates,) what tells the updates that counted, whose they were and of which round.
     """
 
     next_round: int
@@ -107,6 +113,7 @@ class ServerState:
     spent: IntArray
     has_left: BoolArray
     paid: float
+    seen: SeenArray
 
     def model(self, plan: ServerPlan) -> Values:
         """Return the parameters to evaluate and to hand out: the running mean if there is one."""
@@ -168,7 +175,7 @@ class Step:
         step_norm: Norm of the server's step.
         parts: What the weighted sum of updates is made of.
         reward: (heard,) what each is owed.
-        num_capped: How many weights the cap cut; None without one.
+        num_capped: How many weights a cap cut; None without one.
     """
 
     rule: str

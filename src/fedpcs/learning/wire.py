@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.layout import Layout
-from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.learning.protocol import MEASURES, ClientReport, Task
 from fedpcs.privacy.budget import Rho
 
 MAGIC = b"fedpcs\x001"
@@ -36,6 +37,16 @@ _FIELDS = {
     "dtype": str,
     "measures": dict,
 }
+_TASK_FIELDS = {
+    "run": str,
+    "round_index": int,
+    "client": int,
+    "nonce": str,
+    "budget": int | None,
+    "measures": list,
+    "max_samples": int | None,
+}
+_MOST_NAME = 1000
 
 
 class MessageRefused(InvalidInput):
@@ -151,11 +162,31 @@ def task_values(task: Task) -> dict[str, Any]:
         "nonce": task.nonce,
         "budget": None if task.budget is None else task.budget.nanos,
         "measures": list(task.measures),
+        "max_samples": task.max_samples,
     }
 
 
-def task_of(values: dict[str, Any]) -> Task:
-    """Return the task these values describe."""
+def task_of(values: Any) -> Task:
+    """Return the task these values describe.
+
+    Raises:
+        MessageRefused: They describe none.
+    """
+    if not (isinstance(values, dict) and set(values) == set(_TASK_FIELDS)):
+        raise MessageRefused(f"a task must have the fields {', '.join(_TASK_FIELDS)} and no others.")
+    for name, kind in _TASK_FIELDS.items():
+        if not isinstance(values[name], kind) or isinstance(values[name], bool):
+            raise MessageRefused(f"a task's {name} must not be a {type(values[name]).__name__}.")
+    for name in ("round_index", "client", "budget"):
+        if values[name] is not None:
+            _validate.integer(f"a task's {name}", values[name], low=0, high=2**63 - 1)
+    if values["max_samples"] is not None:
+        _validate.integer("a task's max_samples", values["max_samples"], low=1)
+    for name in ("run", "nonce"):
+        if len(values[name]) > _MOST_NAME:
+            raise MessageRefused(f"a task's {name} must have at most {_MOST_NAME} characters.")
+    for measure in values["measures"]:
+        _validate.choice("a task's measure", measure, MEASURES)
     budget = values["budget"]
     return Task(
         values["run"],
@@ -164,6 +195,7 @@ def task_of(values: dict[str, Any]) -> Task:
         values["nonce"],
         None if budget is None else Rho(budget),
         tuple(values["measures"]),
+        values["max_samples"],
     )
 
 

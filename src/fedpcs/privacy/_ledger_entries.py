@@ -142,7 +142,7 @@ def key_columns(key: Any) -> tuple[str, int, str]:
     return str(key.run), int(key.round_index), client_name(key.client)
 
 
-def event_columns(event: Any) -> tuple[int, str, str, str, bool]:
+def event_columns(event: Any) -> tuple[int, str, str, str, int]:
     """Return ρ in billionths, level, noise, family and whether it can be replayed, as the file holds them.
 
     What is not known to be an event is refused: a charge for it would be a guess.
@@ -157,7 +157,7 @@ def event_columns(event: Any) -> tuple[int, str, str, str, bool]:
     if not is_known:
         raise InvalidInput(f"event must be an Event with a Rho, a level and a family, got {event!r}. Build it in full.")
     noise = str(checked_text("noise", event.noise))
-    return event.rho.nanos, event.level.name, noise, event.family.value, event.is_replayable
+    return event.rho.nanos, event.level.name, noise, event.family.value, int(event.is_replayable)
 
 
 def stored_event(rho_nanos: int, level: str, noise: str, family: str, is_replayable: int) -> AnyEvent:

@@ -3,27 +3,31 @@
 A client is paid by the budget it claims. It gains by claiming a large one and adding more noise than it says, and it
 harms itself by adding less. A release y = x + n with ‖x‖ ≤ W and n ~ N(0, σ²I_d) has ‖y‖²/σ² noncentral χ² with d
 degrees of freedom and noncentrality at most W²/σ²; an honest release falls below the α/2 quantile of the central law,
-or above the 1 − α/2 quantile of the noncentral one, with probability at most α. Steps of a local training depend on
-one another's noise; then only |‖y‖ − ‖n‖| ≤ W is used.
+or above the 1 − α/2 quantile of the noncentral one, with probability at most α. For the latter a bound is taken that is
+proved and quick, and for 650 parameters or more less than 3 % above it. Steps of a local training depend on one
+another's noise; then only |‖y‖ − ‖n‖| ≤ W is used.
 
 The test sees the amount of noise, not its quality: it cannot tell Gaussian noise from any vector of the same length.
+
+References:
+    L. Birgé 2001, An alternative point of view on Lepski's method, Lemma 8.1: tails of the noncentral χ² law.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import gammainccinv, gammaincinv
 
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 
-# Up to here SciPy's noncentral χ² agrees with the normal limit to 1e-4; at 1e12 it is off by 0.4 standard deviations.
-_MOST_NONCENTRALITY = 1e9
+_MOST_SHARE = 1e150
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def check_noise(release: ArrayLike, claim: NoiseClaim, *, false_alarm: float = 1
     if not math.isfinite(norm):
         return NoiseVerdict(False, "not finite", norm, math.nan, math.nan, (math.nan, math.nan))
     least, most = _noise_norms(received.size, false_alarm)
-    lowest, highest = _honest_norms(received.size, claim, false_alarm)
+    lowest, highest = honest_norms(received.size, claim, false_alarm)
     greatest = (norm + claim.signal_bound) / least if least > 0.0 else math.inf
     bounds = (max(norm - claim.signal_bound, 0.0) / most, greatest)
     if norm < lowest:
@@ -114,21 +118,33 @@ def _as_vector(release: ArrayLike) -> FloatArray:
     return raw.astype(np.float64).ravel()
 
 
-def _noise_norms(num_parameters: int, false_alarm: float) -> tuple[float, float]:
-    """Return what ‖n‖/σ lies between but for `false_alarm`."""
-    law = stats.chi2(num_parameters)
-    return math.sqrt(float(law.ppf(0.5 * false_alarm))), math.sqrt(float(law.isf(0.5 * false_alarm)))
+def honest_norms(num_parameters: int, claim: NoiseClaim, false_alarm: float) -> tuple[float, float]:
+    """Return the least and the greatest norm of an honest release, wrong with probability at most `false_alarm`.
 
+    Args:
+        num_parameters: d.
+        claim: What the release should be.
+        false_alarm: α.
 
-def _honest_norms(num_parameters: int, claim: NoiseClaim, false_alarm: float) -> tuple[float, float]:
+    Example:
+        >>> [round(norm, 1) for norm in honest_norms(1000, NoiseClaim(noise_stddev=1.0, signal_bound=1.0), 1e-6)]
+        [28.2, 35.7]
+    """
     least, most = _noise_norms(num_parameters, false_alarm)
     stddev, bound = claim.noise_stddev, claim.signal_bound
     widest = stddev * most + bound
     if claim.is_adaptive:
         return max(stddev * least - bound, 0.0), widest
-    noncentrality = (bound / stddev) * (bound / stddev)
-    # Far from the centre SciPy's quantile comes out too low; the triangle inequality always holds, and is wider.
-    if not 0.0 < noncentrality <= _MOST_NONCENTRALITY:
+    share = bound / stddev
+    if not share < _MOST_SHARE:  # squares would overflow, and nothing is gained
         return stddev * least, widest
-    highest = float(stats.ncx2(num_parameters, noncentrality).isf(0.5 * false_alarm))
-    return stddev * least, min(stddev * math.sqrt(highest), widest) if highest > 0.0 else widest
+    t, λ = math.log(2.0 / false_alarm), share * share
+    highest = num_parameters + λ + 2.0 * math.sqrt((num_parameters + 2.0 * λ) * t) + 2.0 * t
+    return stddev * least, min(stddev * math.sqrt(highest), widest)
+
+
+@functools.lru_cache(maxsize=64)
+def _noise_norms(num_parameters: int, false_alarm: float) -> tuple[float, float]:
+    """Return what ‖n‖/σ lies between but for `false_alarm`."""
+    half, tail = 0.5 * num_parameters, 0.5 * false_alarm  # quantiles of χ² are twice those of the gamma law of d/2
+    return math.sqrt(2.0 * float(gammaincinv(half, tail))), math.sqrt(2.0 * float(gammainccinv(half, tail)))

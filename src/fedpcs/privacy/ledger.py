@@ -5,6 +5,8 @@ never a release without a charge: what the ledger says was spent is at least wha
 they are exact, and every answer is read from the file, so processes that share it agree.
 
 A client's ρ adds up over all runs in the file, whatever their levels; together they hold at the weakest of these.
+
+Rows are added and never changed, and carry a running hash that is checked when the file is opened: `_ledger_chain`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from fractions import Fraction
@@ -20,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from fedpcs.errors import BudgetExhausted, InvalidInput
+from fedpcs.privacy import _ledger_chain, _ledger_file
 from fedpcs.privacy import _ledger_entries as entries
-from fedpcs.privacy import _ledger_file
 from fedpcs.privacy._ledger_entries import AnyEvent, Charge, EpsilonSpread, Receipt, ReleaseKey, Spent
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
 from fedpcs.privacy.events import Family, weakest
@@ -30,6 +32,8 @@ __all__ = ["AnyEvent", "Charge", "EpsilonSpread", "PrivacyLedger", "Receipt", "R
 
 _KEY = "run = ? AND round_index = ? AND client = ?"
 _EVENT_COLUMNS = "rho_nanos, level, noise, family, is_replayable"
+_LIMIT = "SELECT rho_nanos FROM limits WHERE client = :client ORDER BY number DESC LIMIT 1"
+_Add = Callable[..., None]
 
 
 class PrivacyLedger:
@@ -57,7 +61,7 @@ class PrivacyLedger:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> PrivacyLedger:
-        """Open the ledger at `path`, or start one there if there is no file or an empty one.
+        """Open the ledger at `path`, or start one there if there is no file or an empty one. Every row is checked.
 
         Raises:
             InvalidInput: No file can be written there, or a newer fedpcs wrote it.
@@ -95,8 +99,8 @@ class PrivacyLedger:
     def charge_many(self, releases: Iterable[tuple[ReleaseKey, AnyEvent]]) -> tuple[Receipt, ...]:
         """Charge a whole cohort, each as `charge` does: all of them, or none if one is refused."""
         pairs = entries.checked_releases(releases)  # uses up the caller's iterable before the file is held
-        with self._writing() as connection:
-            return tuple(_charge(connection, key, event) for key, event in pairs)
+        with self._adding("charges") as (connection, add):
+            return tuple(_charge(connection, add, key, event) for key, event in pairs)
 
     def set_limit(self, client: str | int, rho: Rho | float) -> None:
         """Limit what a client may spend over all runs, rounded down to a billionth. Replaces the limit before.
@@ -108,8 +112,10 @@ class PrivacyLedger:
     def set_limits(self, limits: Iterable[tuple[str | int, Rho | float]]) -> None:
         """Limit several clients at once, each as `set_limit` does."""
         rows = [(entries.client_name(client), Rho.at_most(rho).nanos) for client, rho in limits]
-        with self._writing() as connection:
-            connection.executemany("INSERT OR REPLACE INTO limits (client, rho_nanos) VALUES (?, ?)", rows)
+        with self._adding("limits") as (connection, add):
+            for client, nanos in rows:
+                if connection.execute(_LIMIT, {"client": client}).fetchone() != (nanos,):
+                    add(client, nanos)
 
     def limit(self, client: str | int) -> Rho | None:
         """Return what a client may spend over all runs; None if it has no limit."""
@@ -194,28 +200,38 @@ class PrivacyLedger:
             keeps_owed: Whether an amount that is owed already stands where another is named, instead of being refused.
         """
         rows = [(key, entries.key_columns(key), round(entries.billionths("amount", amount))) for key, amount in rewards]
-        with self._writing() as connection:
-            return tuple(_owe(connection, key, columns, nanos, keeps_owed) for key, columns, nanos in rows)
+        with self._adding("rewards") as (connection, add):
+            return tuple(_owe(connection, add, row, keeps_owed) for row in rows)
 
     def owed(self, run: str | None = None, client: str | int | None = None) -> Fraction:
         """Return the exact sum of the rewards not yet paid: of a run, a client, both or all."""
         where, values = _wanted(run, client)
-        rows = self._rows(f"SELECT COALESCE(SUM(amount_nanos), 0) FROM rewards WHERE is_paid = 0{where}", values)
+        unpaid = "COALESCE(SUM(CASE is_paid WHEN 0 THEN amount_nanos ELSE -amount_nanos END), 0)"
+        rows = self._rows(f"SELECT {unpaid} FROM rewards WHERE TRUE{where}", values)
         return Fraction(rows[0][0], NANOS_PER_UNIT)
 
     def pay(self, key: ReleaseKey) -> bool:
-        """Mark a reward as paid. Return False if it was paid before: then it must not be paid again.
+        """Write down that a reward is paid. Return False if it was paid before: then it must not be paid again.
 
         Raises:
             InvalidInput: Nothing was ever owed for this release.
         """
         columns = entries.key_columns(key)
-        with self._writing() as connection:
-            stored = connection.execute(f"SELECT is_paid FROM rewards WHERE {_KEY}", columns).fetchone()
+        with self._adding("rewards") as (connection, add):
+            stored = connection.execute(
+                f"SELECT amount_nanos, is_paid FROM rewards WHERE {_KEY} ORDER BY is_paid DESC LIMIT 1", columns
+            ).fetchone()
             if stored is None:
                 raise InvalidInput(f"key must be of a reward that is owed, got {key}. Owe it first.")
-            connection.execute(f"UPDATE rewards SET is_paid = 1 WHERE {_KEY}", columns)
-        return not stored[0]
+            amount, is_paid = stored
+            if not is_paid:
+                add(*columns, amount, 1)
+        return not is_paid
+
+    def num_rows(self) -> dict[str, int]:
+        """Return how many charges, limits and rewards the file holds; a payment is a row of `rewards` too."""
+        with self._reading() as connection:
+            return _ledger_chain.num_rows(connection)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -225,9 +241,13 @@ class PrivacyLedger:
             yield self._connection
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._reading() as connection, _ledger_file.transaction(connection):
-            yield connection
+    def _adding(self, table: str) -> Iterator[tuple[sqlite3.Connection, _Add]]:
+        with (
+            self._reading() as connection,
+            _ledger_file.transaction(connection),
+            _ledger_chain.adding(connection, table) as add,
+        ):
+            yield connection, add
 
     def _rows(self, sql: str, values: Any = ()) -> list[Any]:
         with self._reading() as connection:
@@ -247,7 +267,7 @@ class PrivacyLedger:
             last = rows[-1][0]
 
 
-def _charge(connection: sqlite3.Connection, key: ReleaseKey, event: AnyEvent) -> Receipt:
+def _charge(connection: sqlite3.Connection, add: _Add, key: ReleaseKey, event: AnyEvent) -> Receipt:
     columns = entries.key_columns(key)
     stored = connection.execute(
         f"SELECT attempt, {_EVENT_COLUMNS} FROM charges WHERE {_KEY} ORDER BY attempt DESC LIMIT 1", columns
@@ -257,22 +277,17 @@ def _charge(connection: sqlite3.Connection, key: ReleaseKey, event: AnyEvent) ->
         _refuse_another_event(key, before, event)
         return Receipt(key, attempt, Rho(0), is_replay=True)
     _refuse_excess(connection, columns[-1], event.rho)
-    connection.execute(
-        f"INSERT INTO charges (run, round_index, client, attempt, {_EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*columns, attempt + 1, *entries.event_columns(event)),
-    )
+    add(*columns, attempt + 1, *entries.event_columns(event))
     return Receipt(key, attempt + 1, event.rho, is_replay=False)
 
 
 def _owe(
-    connection: sqlite3.Connection, key: ReleaseKey, columns: tuple[str, int, str], nanos: int, keeps_owed: bool = False
+    connection: sqlite3.Connection, add: _Add, row: tuple[ReleaseKey, tuple[str, int, str], int], keeps_owed: bool
 ) -> bool:
+    key, columns, nanos = row
     stored = connection.execute(f"SELECT amount_nanos FROM rewards WHERE {_KEY}", columns).fetchone()
     if stored is None:
-        connection.execute(
-            "INSERT INTO rewards (run, round_index, client, amount_nanos, is_paid) VALUES (?, ?, ?, ?, 0)",
-            (*columns, nanos),
-        )
+        add(*columns, nanos, 0)
     elif stored != (nanos,) and not keeps_owed:
         raise InvalidInput(
             f"amount must be {stored[0] / NANOS_PER_UNIT!r}, which is owed for {key} already, got "
@@ -308,8 +323,7 @@ def _refuse_excess(connection: sqlite3.Connection, client: str, requested: Rho) 
 def _balance(connection: sqlite3.Connection, client: str) -> tuple[Rho, Rho | None]:
     """Return what a client has spent and its limit, both of one moment."""
     spent, limit = connection.execute(
-        "SELECT (SELECT COALESCE(SUM(rho_nanos), 0) FROM charges WHERE client = :client), "
-        "(SELECT rho_nanos FROM limits WHERE client = :client)",
+        f"SELECT (SELECT COALESCE(SUM(rho_nanos), 0) FROM charges WHERE client = :client), ({_LIMIT})",
         {"client": client},
     ).fetchone()
     return Rho(spent), None if limit is None else Rho(limit)

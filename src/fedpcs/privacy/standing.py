@@ -24,6 +24,10 @@ _WORDS: dict[Standing, str] = {
     "with noise = secure or exact the guarantee holds.",
     "guarantee": "The guarantee holds: the mechanism is proved, and nobody can repeat its noise (noise = {noise}).",
 }
+_FOR_UPDATES_ALONE = (
+    "The guarantee holds for updates alone: their mechanism is proved, and nobody can repeat its noise "
+    "(noise = {noise}). What samplers read of clients besides has no noise."
+)
 
 
 def standing_of(mode: str, noise: str) -> Standing:
@@ -40,14 +44,21 @@ def standing_of(mode: str, noise: str) -> Standing:
     return "guarantee" if noise in NOISE_WITH_GUARANTEE else "simulation"
 
 
-def standing_words(mode: str, noise: str) -> str:
+def standing_words(mode: str, noise: str, *, has_uncharged: bool = False) -> str:
     """Return the same as a sentence.
+
+    Args:
+        mode: Of privacy.
+        noise: Its source.
+        has_uncharged: Whether samplers read private values that no accounted mechanism released.
 
     Example:
         >>> standing_words("record", "exact")
         'The guarantee holds: the mechanism is proved, and nobody can repeat its noise (noise = exact).'
     """
-    words = _WORDS[standing_of(mode, noise)].format(noise=noise)
+    standing = standing_of(mode, noise)
+    chosen = _FOR_UPDATES_ALONE if standing == "guarantee" and has_uncharged else _WORDS[standing]
+    words = chosen.format(noise=noise)
     if mode == "paper" and noise not in NOISE_WITH_GUARANTEE:
         words += f" Its noise is seeded (noise = {noise}) besides: a simulation."
     return words

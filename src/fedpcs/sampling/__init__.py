@@ -49,5 +49,6 @@ from fedpcs.sampling.tally import start_tally as start_tally
 from fedpcs.sampling.view import View as View
 from fedpcs.sampling.view import make_view as make_view
 from fedpcs.sampling.weights import RULES as RULES
+from fedpcs.sampling.weights import limit_share as limit_share
 from fedpcs.sampling.weights import settle_rule as settle_rule
 from fedpcs.sampling.weights import weigh as weigh

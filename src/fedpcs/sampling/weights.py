@@ -111,10 +111,41 @@ def weigh(
     return found if cap is None else np.minimum(found, _ceiling(cap, weight, draw, view))
 
 
+def limit_share(weights: FloatArray, largest: float) -> FloatArray:
+    """Return weights of which none is more than a share of their sum; what it loses the others gain, in proportion.
+
+    Where one client would decide nearly all of a step, by its size or by how little noise it has, the others' part of
+    the step is then what it would be without that client. At one half two clients weigh alike; one alone keeps its
+    weight.
+
+    Args:
+        weights: (cohort,) at least zero.
+        largest: The share, from one half to one; so no two weights can be beyond it.
+
+    Example:
+        >>> limit_share(np.array([0.96, 0.03, 0.01]), 0.5).tolist()
+        [0.5, 0.375, 0.125]
+    """
+    share = _validate.number("largest", largest, low=0.5, high=1.0)
+    if weights.size == 0:
+        return weights
+    top = int(np.argmax(weights))
+    total, others = float(weights.sum()), float(np.delete(weights, top).sum())
+    if not (others > 0.0 and weights[top] > share * total):
+        return weights
+    limited = weights * ((1.0 - share) * total / others)
+    limited[top] = share * total
+    return limited
+
+
 def _likeness(draw: Draw, view: View, by_design: bool) -> FloatArray | None:
     """Return in what proportion drawn clients speak for the others under `precision`; None if alike."""
     if by_design:
-        before_drop_outs = _expansion("precision by design", draw) * _survival(draw)
+        if draw.expansion is None:
+            raise InvalidInput(
+                "by_design needs inclusion probabilities, which this sampler does not have. Leave it out."
+            )
+        before_drop_outs = draw.expansion * _survival(draw)
         return np.minimum(before_drop_outs, _MOST_LIKE * _uniform_expansion(view)) / _survival(draw)
     return None if draw.survival is None else 1.0 / draw.survival
 

@@ -1,7 +1,7 @@
 """A client app whose clients misbehave on purpose; test_deployment.py puts it in the place of the real one.
 
-Which plan is on stands in a file that every node is told of by `faults-file` in its node-config. Clients that are not
-struck run the real code, and so does everything around those that are.
+Which plan is on stands in the file `faults` beside nodes' settings. Clients that are not struck run the real code, and
+so does everything around those that are.
 """
 
 import pickle
@@ -17,6 +17,7 @@ from fedpcs.engines.faulty import Fault, FaultyClients, Payload
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.experiments.federation_client import Members
+from fedpcs.experiments.node_settings import read_settings
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.models import make_model
 from fedpcs.privacy.budget import Rho
@@ -43,16 +44,19 @@ PLANS = {
         Fault("kill", (9,), (1,)),
     ),
     "nobody": (Fault("raise", (1,), (1, 2)),),
+    "riders": (Fault("enormous", (0,), (1,), value=0.0), Fault("enormous", (1,), (1,), value=0.5)),
 }
 # What is wrong with the message that a client sends, by (round, client).
 MESSAGES = {
     "replies": {(4, 2): "empty", (5, 1): "garbage", (6, 1): "pickle", (8, 1): "late", (8, 2): "slow"},
+    "riders": {(2, 2): "again", **{(now, 0): "boast" for now in range(4)}},
 }
+BOAST = 2 * 10**9  # records, says client-0 under the plan "riders"
 
 
 def plan_of(context):
     """Return the name of the plan that is on; empty if none is."""
-    path = Path(str(context.node_config["faults-file"]))
+    path = Path(str(context.node_config["settings"])).with_name("faults")
     return path.read_text().strip() if path.exists() else ""
 
 
@@ -89,7 +93,10 @@ app = ClientApp()
 
 @app.query("hello")
 def hello(message, context):
-    return honest(message, context)
+    reply = honest(message, context)
+    if plan_of(context) == "riders" and (name := messages.read_hello(reply.content).name) == "client-0":
+        return Message(messages.hello_content(messages.Hello(name, BOAST)), reply_to=message)
+    return reply
 
 
 @app.query("terms")
@@ -101,7 +108,7 @@ def terms(message, context):
 def train(message, context):
     task, _ = messages.read_task(message.content)
     kind = MESSAGES.get(plan_of(context), {}).get((task.round_index, task.client))
-    folder = Path(str(context.node_config["state-dir"]))
+    folder = Path(read_settings(Path(str(context.node_config["settings"]))).state_dir)
     if kind == "slow":
         (folder / "slow").touch()
         time.sleep(SLOW_SECONDS)
@@ -110,4 +117,10 @@ def train(message, context):
         time.sleep(LATE_SECONDS)
     if kind in ("empty", "garbage", "pickle"):
         return Message(spoilt(kind, reply.content, folder), reply_to=message)
+    if kind in ("again", "boast"):
+        report = messages.read_report(reply.content)
+        changed = {"values": np.load(folder / "sent.npy")} if kind == "again" else {"num_samples": task.max_samples}
+        return Message(messages.report_content(replace(report, **changed)), reply_to=message)
+    if plan_of(context) == "riders" and task.round_index == 0:
+        np.save(folder / "sent.npy", messages.read_report(reply.content).values)
     return reply

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from flwr.app import Message
 from local_grid import LocalGrid
+from node_files import announcement, make_books
 
 from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import Member, make_client_app
-from fedpcs.engines.flower.client_books import ClientBooks, Preferences
-from fedpcs.engines.flower.messages import Announcement
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import deal_out
 from fedpcs.learning.datasets import load_dataset
@@ -22,7 +21,7 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
 from fedpcs.privacy.budget import Rho
 
-TOLD = Announcement("run", 0, 0.01, (7.0, 7.0), (6.0, 6.0), (2, 2), 3, "budget-aware")
+TOLD = announcement()
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def member(tmp_path):
     model = make_model("linear", dataset.input_shape, dataset.num_classes, seed=0)
     data = deal_out(dataset, [np.arange(20)])
     side = FaultyClients(ClientPlan(mode="record", noise="secure", batch_size=None), model, data)
-    return Member("ada", side, 20, ClientBooks(tmp_path / "ada", Preferences(0.5, 5.0)))
+    return Member("ada", side, 20, make_books(tmp_path / "ada"))
 
 
 def answer(member, kind=None, ttl=60.0, **fault):

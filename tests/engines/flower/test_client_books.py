@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from node_files import announcement, make_books
 
-from fedpcs.engines.flower.client_books import ClientBooks, Preferences
-from fedpcs.engines.flower.messages import Announcement
+from fedpcs.engines.flower.client_books import Preferences
 from fedpcs.errors import BudgetExhausted, CorruptFile, InvalidInput
 from fedpcs.game import announce, best_response
 from fedpcs.learning.client import ClientPlan
@@ -17,13 +17,13 @@ from fedpcs.privacy import PrivacyLedger
 from fedpcs.privacy.budget import Rho
 
 ROUNDS, UNIT = 6, 0.01
-TOLD = Announcement("run", 0, UNIT, (7.0,) * ROUNDS, (6.0,) * ROUNDS, (20,) * ROUNDS, 100, "budget-aware")
+TOLD = announcement(ROUNDS, cohort=20, clients=100)
 PLAN = ClientPlan(mode="client", noise="secure")
 
 
 @pytest.fixture
 def books(tmp_path):
-    return ClientBooks(tmp_path / "client", Preferences(0.6, 8.0))
+    return make_books(tmp_path / "client", 0.6, 8.0)
 
 
 def charge(books, task, plan=PLAN):
@@ -37,7 +37,7 @@ def test_budgets_are_the_best_response_rounded_down(books):
 
 def test_the_same_announcement_is_answered_as_before_even_after_a_change_of_mind(books):
     first = books.agree(TOLD)
-    again = ClientBooks(books.folder, Preferences(0.1, 2.0)).agree(TOLD)  # a restart with other numbers
+    again = replace(books, preferences=Preferences(0.1, 2.0)).agree(TOLD)  # a restart with other numbers
     np.testing.assert_array_equal(first, again)
 
 
@@ -52,9 +52,10 @@ def test_an_announcement_for_later_rounds_starts_from_where_the_client_stands(bo
 
 
 def test_one_who_missed_the_beginning_starts_from_its_initial_budget_and_owes_nothing_for_what_was_before(books):
-    late = replace(TOLD, first_round=3)
+    late = replace(TOLD, first_round=3, reward=(7.0,) * 3, mean_budget=(6.0,) * 3, cohort_size=(20,) * 3)
     found = books.agree(late)
-    np.testing.assert_array_equal(found, books.agree(replace(TOLD, run="from the beginning")))
+    short = announcement(3, cohort=20, clients=100, run="from the beginning")
+    np.testing.assert_array_equal(found, books.agree(short))
     np.testing.assert_array_equal(books.agree(late), found)
     with pytest.raises(InvalidInput, match="no budget was agreed for round 2"):
         books.check(Task(TOLD.run, 2, 0, "n", Rho(1)))
@@ -84,7 +85,7 @@ def test_an_agreed_task_passes(books):
 
 def test_the_ledger_adds_up_over_restarts_and_runs_whatever_number_a_server_gives(books):
     charge(books, Task("run", 0, 3, "n", Rho.of(0.1)))
-    again = ClientBooks(books.folder, books.preferences)
+    again = replace(books)
     charge(again, Task("run", 1, 4, "n", Rho.of(0.1)))
     charge(again, Task("another", 0, 0, "n", Rho.of(0.1)))
     with PrivacyLedger.open(books.ledger) as ledger:
@@ -117,3 +118,31 @@ def test_damaged_books_are_not_written_over(books):
 def test_private_numbers_out_of_range_are_refused(aversion, budget):
     with pytest.raises(InvalidInput):
         Preferences(aversion, budget)
+
+
+def test_a_folder_that_others_can_look_into_is_refused_with_the_command_that_closes_it(books):
+    books.folder.mkdir(mode=0o750)
+    with pytest.raises(InvalidInput, match=f"mode 0750.*chmod 700 {books.folder}"):
+        books.agree(TOLD)
+    with pytest.raises(InvalidInput, match="chmod 700"):
+        charge(books, Task("run", 0, 3, "n", Rho.of(0.1)))
+    assert list(books.folder.iterdir()) == []
+
+
+def test_bounds_that_leave_out_what_a_client_would_spend_first_are_refused_without_that_number(books):
+    with pytest.raises(InvalidInput, match=r"must hold what this client would spend first, got \[0.01, 7\]"):
+        books.agree(announcement(ROUNDS, budget_bounds=(0.01, 7.0)))
+
+
+def test_one_told_from_the_beginning_after_it_came_late_starts_from_its_initial_budget(books):
+    late = replace(TOLD, first_round=3, reward=(7.0,) * 3, mean_budget=(6.0,) * 3, cohort_size=(20,) * 3)
+    books.agree(late)
+    earlier = replace(TOLD, first_round=1, reward=(7.0,) * 5, mean_budget=(6.0,) * 5, cohort_size=(20,) * 5)
+    assert books.agree(earlier)[0] == int(UNIT * 8.0 * 1e9)
+
+
+def test_what_was_agreed_is_released_only_while_the_client_still_accepts_it(books):
+    task = Task("run", 0, 3, "n", Rho(int(books.agree(TOLD)[0])))
+    books.check(task)
+    with pytest.raises(InvalidInput, match=r"budget_bounds must be within \[0.01, 8\] by this client's own settings"):
+        replace(books, accepted=replace(books.accepted, budget_bounds=(0.01, 8.0))).check(task)

@@ -16,6 +16,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import forgeries
 import numpy as np
 import pytest
 
@@ -47,7 +48,7 @@ class Deployment:
     """Processes of one federation; all end with the test, whatever becomes of it."""
 
     def __init__(self, folder, **told):
-        self.folder, self.told = folder, {"faults_file": folder / "faults", **told}
+        self.folder, self.told = folder, told
         self.ports = local.free_ports(6)  # the SuperLink's, its nodes', and two more nodes'
         self.processes = local.up(folder, self.ports, **self.told)
 
@@ -104,7 +105,7 @@ class Deployment:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def agreed(self, number):
-        (plan,) = json.loads((self.folder / f"client{number}" / "agreed.json").read_text()).values()
+        plan, _ = json.loads((self.folder / f"client{number}" / "agreed.json").read_text()).values()
         return plan["budgets"]
 
     def charges(self, number=None):
@@ -300,6 +301,34 @@ def check_faults(federation):
     ]
 
 
+def test_whoever_did_not_do_the_work_is_charged_and_not_paid_and_sizes_are_not_believed(deployments, tmp_path):
+    """Client 0 says it has 2·10⁹ records; 1 sends zeros, then half of its update; 2 sends an old one again."""
+    changes = [
+        ("rounds = 5", "rounds = 4"),
+        ("sampling_ratio = 0.67", "sampling_ratio = 1.0"),
+        ("quorum = 0.5", "quorum = 0.3"),
+        PATIENT,
+    ]
+    app = make_app(tmp_path / "app", changes, client_app=HERE / "faulty_client_app.py")
+    federation = deployments()
+    (tmp_path / "faults").write_text("riders")
+    said = federation.run(app, "run")
+    lines = federation.rounds()
+    assert [line["heard"] for line in lines] == [[0, 2], [0, 2], [0, 1], [0, 1, 2]], said
+    refused = {(one["round_index"], one["client"]): one["kind"] for line in lines for one in line["refused"]}
+    assert (refused[0, 1], refused[1, 1]) == ("noise", "noise")
+    assert refused[2, 2] in ("repeat", "noise", "norm")  # its budget may have moved since
+    assert all(line["draw"]["largest_weight"] <= 0.5 + 1e-12 for line in lines)
+    roster = json.loads((tmp_path / "run" / "roster.json").read_text())
+    assert roster["clients"][0]["num_samples"] == 2 * 10**9
+    assert roster["max_samples"] == 100 * sorted(one["num_samples"] for one in roster["clients"])[1]
+    assert f"client-0 says it has 2,000,000,000 records and takes part with {roster['max_samples']:,}" in said
+    owed = [(now, int(client)) for now, client, _ in federation.owed()]
+    assert owed == [(line["round"], client) for line in lines for client in line["heard"]]
+    for number in range(3):
+        assert sorted(now for now, client, _ in federation.charges() if int(client) == number) == [0, 1, 2, 3]
+
+
 def make_another_key(folder, number):
     """Make a node's key pair beside those that are there."""
     local.make_secrets(folder / "more", 1)
@@ -369,17 +398,62 @@ def test_a_server_without_quorum_or_killed_goes_on_where_it_was_and_forgets_no_p
     assert "is done already" in said
     totals = [federation.charges(), *(federation.charges(number) for number in range(3))]
 
-    # A server that asks for more than was agreed gets nothing, and costs nothing.
-    forger = make_app(tmp_path / "forger", server_app=HERE / "forging_server_app.py")
+    # A server that lies gets nothing, and costs nothing.
+    forger = make_app(tmp_path / "forger", server_app=HERE / "forging_server_app.py", forgeries=HERE / "forgeries.py")
     said = federation.run(forger, "forged", run_dir="forged")
     assert (tmp_path / "forged" / "replies.json").exists(), said
     replies = json.loads((tmp_path / "forged" / "replies.json").read_text())
-    assert replies.pop("its name") == "released"
-    assert "Nothing is released" in replies.pop("another budget")
-    assert "must name a budget" in replies.pop("no budget")
-    assert "no budget was agreed for round 99" in replies.pop("a round that was not announced")
-    assert "no budget was agreed for round 0 of run 'other'" in replies.pop("a run that was not announced")
-    assert "does not tell loss" in replies.pop("measures of its records")
-    assert "does not tell loss" in replies.pop("a question")
-    assert replies == {}
+    assert replies["names"] == NAMES
+    assert len(replies["lies"]) == sum(1 for _ in forgeries.forged(1))
+    for lie, (words, answered) in replies["lies"].items():
+        assert words in answered, lie
     assert [federation.charges(), *(federation.charges(number) for number in range(3))] == totals
+
+
+def test_honest_nodes_spend_nothing_on_a_server_that_changed_a_line_and_keep_their_numbers_to_themselves(
+    deployments, tmp_path
+):
+    """The server's unit is 100 where the app says 0.01: clients that believed it spent ρ = 400 to 900 in a round."""
+    app = make_app(tmp_path / "app", [PATIENT])
+    lying = (app / "fedpcs_app" / "run.toml").read_text().replace("budget_unit = 0.01", "budget_unit = 100")
+    (tmp_path / "lying.toml").write_text(lying)
+    own = 'Path(__file__).with_name("run.toml")'
+    code = (app / "fedpcs_app" / "server_app.py").read_text()
+    assert own in code
+    (app / "fedpcs_app" / "server_app.py").write_text(code.replace(own, repr(str(tmp_path / "lying.toml"))))
+    federation = deployments()
+    run = federation.start_run(app, "lied", run_dir="lied")
+    seen = set()
+    wait_until(lambda: seen.update(command_lines(federation)) or run.poll() is not None, 600.0, lambda: "no end")
+    assert "budget_unit must be 0.01 by this client's own settings, got 100.0" in (said := federation.log("lied"))
+    assert "QuorumNotReached" in said
+    for number, (aversion, budget) in enumerate(local.CLIENTS):
+        assert federation.charges(number) == []
+        assert not (tmp_path / f"client{number}").exists()
+        assert f"fedpcs: client-{number} refuses: budget_unit must be 0.01" in federation.log(f"supernode{number}")
+        assert not any(str(secret) in line.split() for secret in (aversion, budget) for line in seen)
+    assert any("flwr-clientapp" in line for line in seen)
+    assert not any(word in line for word in ("privacy", "budget", "epsilon") for line in seen)
+
+    # An honest server: what it leaves on both sides is its owner's alone.
+    honest = make_app(tmp_path / "honest", [PATIENT, ("rounds = 5", "rounds = 2")])
+    said = federation.run(honest, "run")
+    assert (tmp_path / "run" / "result.json").exists(), said
+    for kept in ("run", "client0", "client1", "client2"):
+        assert (tmp_path / kept).stat().st_mode & 0o077 == 0
+    for path in [
+        *tmp_path.glob("*.log"),
+        *tmp_path.glob("client*/agreed.json"),
+        *tmp_path.glob("run/arms/*/*.*"),
+        *tmp_path.glob("run/*.*"),
+    ]:
+        if path.is_file() and "ledger" not in path.name:
+            assert path.stat().st_mode & 0o077 == 0, path
+
+
+def command_lines(federation):
+    """What `ps` shows anybody of the nodes and all that they start."""
+    below = local.descendants(process.pid for process in federation.processes)
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,args="], check=True, text=True, capture_output=True).stdout
+    pairs = [line.split(maxsplit=1) for line in listed.splitlines()]
+    return {words for pid, words in pairs if int(pid) in {*below, *(one.pid for one in federation.processes)}}

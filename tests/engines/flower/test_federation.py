@@ -1,19 +1,25 @@
 """A whole federation over messages: what crosses the wire, who is heard, and what a crash may not undo."""
 
+import dataclasses
 import json
+import math
 import sqlite3
 from contextlib import closing, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 from flwr.app import Message, RecordDict
 from local_grid import LocalGrid
+from node_files import announcement, write_settings
 
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
-from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.errors import CorruptFile, InvalidInput, QuorumNotReached
+from fedpcs.experiments import federation
 from fedpcs.experiments.federation import serve
 from fedpcs.experiments.federation_client import client_app
+from fedpcs.experiments.roster import roster_of
 from fedpcs.experiments.run import resume_run
 from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.protocol import Task
@@ -49,23 +55,23 @@ wait_seconds = 1.0
 class Wire(LocalGrid):
     """Keeps every message and every reply; nodes know what they were started with."""
 
-    def __init__(self, app, folder, nodes=NODES):
+    def __init__(self, app, folder, nodes=NODES, accepts=None):
         super().__init__(app, nodes)
-        self.crossed, self.on_push = [], lambda message: None
+        self.crossed, self.on_push, self.accepts = [], lambda message: None, accepts
         for number, node in enumerate(self.node_ids):
             self.tell(node, number, folder)
 
     def tell(self, node, number, folder):
         aversion, budget = SECRETS[number]
-        self.contexts[node].node_config.update(
-            {
-                "partition-id": number,
-                "num-partitions": len(SECRETS),
-                "privacy-aversion": aversion,
-                "initial-budget": budget,
-                "state-dir": str(folder / f"client{number}"),
-            }
+        path = write_settings(
+            folder / f"client{number}.toml",
+            partition_id=number,
+            privacy_aversion=aversion,
+            initial_budget=budget,
+            state_dir=f"client{number}",
+            accepts=self.accepts,
         )
+        self.contexts[node].node_config = {"settings": str(path)}
 
     def push_messages(self, pushed):
         pushed = list(pushed)
@@ -145,9 +151,10 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
         messages.TRAIN: (report, both),
     }
     announced = {
+        "version",
         "run",
         "first_round",
-        "budget_unit",
+        "conditions",
         "reward",
         "mean_budget",
         "cohort_size",
@@ -157,7 +164,7 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
     assert told == {
         messages.HELLO: (set(), set()),
         messages.TERMS: (announced, text),
-        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures"}, both),
+        messages.TRAIN: ({"run", "round_index", "client", "nonce", "budget", "measures", "max_samples"}, both),
     }
     from_clients = " ".join(text_of(reply.content) for _, reply in wire.crossed)
     assert json.loads(text_of(wire.crossed[-1][1].content))["measures"] == {}
@@ -182,6 +189,15 @@ def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finish
     assert store.result["arms"][0]["accuracy"] > 0.3
     assert store.report.exists()
     assert sum("is connected" in words for words in said) == 3
+
+
+def test_what_both_sides_leave_on_disk_is_their_owners_alone(finished):
+    folder, *_ = finished
+    kept = [folder / "client0" / "agreed.json", folder / "run" / "config.toml", folder / "run" / "report.html"]
+    kept += [folder / "run" / "roster.json", *(folder / "run").rglob("*.ckpt"), *(folder / "run").rglob("model.pt")]
+    assert len(kept) > 5
+    kept += [*(folder / "run").rglob("rounds.jsonl"), folder / "run", folder / "client0"]
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
 
 
 def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(wire, config, tmp_path):
@@ -308,46 +324,57 @@ def test_a_sampler_that_needs_what_clients_do_not_tell_is_refused_at_once(run_fi
     assert wire.crossed == []
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"privacy-aversion": None}, "must name privacy-aversion"),
-        ({"partition-id": 3}, r"partition-id must be in \[0, 2\]"),
-        ({"may-be-asked": "false"}, "may-be-asked must be true or false, without quotation marks"),
-        ({"limit_epsilon": 0.1}, "Did you mean limit-epsilon"),
-        ({"limit-epsilo": 0.1}, "Did you mean limit-epsilon"),
-    ],
-)
-def test_a_node_started_wrongly_is_told_what_is_wrong(run_file, tmp_path, change, words):
-    wire = Wire(client_app(run_file), tmp_path)
-    told = wire.contexts[71].node_config
-    for name, value in change.items():
-        told.pop(name, None)
-        if value is not None:
-            told[name] = value
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    with pytest.raises(AssertionError, match=words):
-        raise AssertionError(wire.replies[number].error.reason)
+def reply_to_hello(wire, node=71):
+    (number,) = wire.push_messages([Message(RecordDict(), node, messages.HELLO)])
+    return wire.replies[number]
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("settings", "words"),
     [
-        ({"privacy-aversion": 1.37}, "privacy_aversion"),
-        ({"privacy-aversion": "zero.4"}, "zero.4"),
-        ({"initial-budget": -3.3}, "initial-budget must be"),
-        ({"initial-budget": 13.7}, r"initial-budget must be a number in [0.01, 12]"),
-        ({"limit-epsilon": -2.75}, "epsilon"),
+        ({"privacy_aversion": None}, "privacy_aversion must be given"),
+        ({"accepts": {"budget_unit": None}}, "accepts.budget_unit must be given"),
+        ({"partition_id": 3}, r"partition_id must be in [0, 2], got 3"),
+        ({"may_be_asked": "false"}, "may_be_asked must be a boolean, got 'false'"),
+        ({"limit_epsilo": 0.1}, "Did you mean 'limit_epsilon'"),
+        ({"privacy_aversion": 1.37}, "privacy_aversion must be less than or equal to 0.999, got 1.37"),
+        ({"privacy_aversion": "zero.4"}, "got 'zero.4'"),
+        ({"initial_budget": -3.3}, "initial_budget must be greater than 0, got -3.3"),
+        ({"initial_budget": 13.7}, "initial_budget must be a number in [0.01, 12], got 13.7"),
+        ({"limit_epsilon": -2.75}, "limit_epsilon must be greater than 0, got -2.75"),
+        ({"limit_epsilon": float("nan")}, "limit_epsilon must be"),
+        ({"mode": 0o640}, "other users of this machine may use this file (mode 0640). Run: chmod 600"),
+        ({"mode": 0o604}, "(mode 0604). Run: chmod 600"),
     ],
 )
-def test_wrong_private_numbers_are_told_to_the_client_alone(run_file, tmp_path, capsys, change, words):
+def test_what_is_wrong_with_a_nodes_settings_is_told_to_its_owner_alone(run_file, tmp_path, capsys, settings, words):
     wire = Wire(client_app(run_file), tmp_path)
-    wire.contexts[71].node_config.update(change)
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    reason = wire.replies[number].error.reason
-    assert "its private numbers are not what they may be" in reason
+    write_settings(tmp_path / "client0.toml", **settings)
+    reason = reply_to_hello(wire).error.reason
+    assert "its settings cannot be used; why is in the log of this node" in reason
     assert words in capsys.readouterr().err
-    assert str(next(iter(change.values()))) not in reason
+    assert str(next(iter(settings.values()))) not in reason
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["privacy-aversion", "initial-budget", "limit-epsilon", "limit_epsilon", "limit-epsilo", "state-dir", "name"],
+)
+def test_settings_on_the_command_line_where_ps_shows_them_are_refused_with_the_remedy(run_file, tmp_path, capsys, name):
+    wire = Wire(client_app(run_file), tmp_path)
+    wire.contexts[71].node_config[name] = 0.4
+    assert reply_to_hello(wire).has_error()
+    assert f"--node-config names {name}, which everybody on this machine can read" in (said := capsys.readouterr().err)
+    assert "start the node with --node-config 'settings=" in said
+
+
+def test_settings_are_named_by_an_environment_variable_too(run_file, tmp_path, capsys, monkeypatch):
+    wire = Wire(client_app(run_file), tmp_path)
+    del wire.contexts[71].node_config["settings"]
+    assert reply_to_hello(wire).has_error()
+    assert "this node has no settings" in capsys.readouterr().err
+    monkeypatch.setenv("FEDPCS_NODE_SETTINGS", str(tmp_path / "client0.toml"))
+    assert messages.read_hello(reply_to_hello(wire).content).name == "client-0"
 
 
 class Liar(Wire):
@@ -429,8 +456,7 @@ def test_a_bound_name_stays_with_its_node(run_file, tmp_path):
     # The node of client-0 is away, and that of another says it is client-0.
     wire.node_ids = [node for node in wire.node_ids if node != 71]
     other = wire.node_ids[0]
-    wire.contexts[other].node_config["name"] = "client-0"
-    wire.contexts[other].node_config["partition-id"] = 0
+    write_settings(Path(wire.contexts[other].node_config["settings"]), name="client-0", state_dir="other")
     said = []
     with suppress(QuorumNotReached):
         serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
@@ -441,17 +467,178 @@ def test_seeded_noise_is_for_simulations(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(RUN.replace('noise = "secure"', 'noise = "fast"'))
     wire = Wire(client_app(path), tmp_path)
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    assert "can be taken off again" in wire.replies[number].error.reason
-    wire.contexts[71].node_config["allow-seeded-noise"] = True
-    (number,) = wire.push_messages([Message(RecordDict(), 71, messages.HELLO)])
-    assert messages.read_hello(wire.replies[number].content).name == "client-0"
+    assert "noise must be 'secure' or 'exact' by this client's own settings" in reply_to_hello(wire).error.reason
+    write_settings(tmp_path / "client0.toml", accepts={"noise": "fast"})
+    assert messages.read_hello(reply_to_hello(wire).content).name == "client-0"
 
 
 def test_a_simulated_client_has_no_books_to_agree_with(tmp_path):
     from fedpcs.engines.flower.client_app import Member
 
     grid = LocalGrid(make_client_app(lambda context, run: Member("0", None, 1)), (7,))
-    told = messages.Announcement("run", 0, 1.0, (1.0,), (1.0,), (1,), 1, "budget-aware")
-    (number,) = grid.push_messages([Message(messages.announcement_content(told), 7, messages.TERMS)])
+    (number,) = grid.push_messages([Message(messages.announcement_content(announcement()), 7, messages.TERMS)])
     assert "has no books" in grid.replies[number].error.reason
+
+
+@pytest.fixture
+def no_report(monkeypatch):
+    """Figures take longer than these runs."""
+    monkeypatch.setattr(federation, "write_report_safely", lambda store, say: None)
+
+
+class Boasting(Wire):
+    """Nodes say other numbers of records than they have, in their first words; `reports` also in what they send."""
+
+    def __init__(self, app, folder, sizes, mode="record"):
+        super().__init__(app, folder, accepts={"mode": mode})
+        self.sizes = sizes
+
+    def push_messages(self, pushed):
+        pushed = list(pushed)
+        ids = super().push_messages(pushed)
+        for message, number in zip(pushed, ids, strict=True):
+            node, kind = message.metadata.dst_node_id, message.metadata.message_type
+            if node not in self.sizes:
+                continue
+            content = self.replies[number].content
+            told = json.loads(text_of(content))
+            if kind == messages.HELLO:
+                told["num_samples"] = self.sizes[node]
+            elif kind == messages.TRAIN:  # what a client would send whose records are as many as it may use
+                told["num_samples"] = min(self.sizes[node], json.loads(text_of(message.content))["max_samples"])
+            content["text"]["json"] = json.dumps(told)
+        return ids
+
+
+def boasting(run_file, folder, sizes, *changes, mode="client"):
+    """Run a federation whose clients are all drawn in every round, with such sizes; return its folder and its words."""
+    run_file.write_text(RUN.replace('mode = "record"', f'mode = "{mode}"'))
+    config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0", *changes])
+    return serve_quietly(Boasting(client_app(run_file), folder, sizes, mode), config, folder / "run")
+
+
+@pytest.mark.parametrize("size", [2 * 10**9, *(pytest.param(one, marks=pytest.mark.slow) for one in (2**32, 10**12))])
+@pytest.mark.parametrize("rule", ["precision", pytest.param("normalised", marks=pytest.mark.slow)])
+def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(run_file, tmp_path, size, rule):
+    store, said = boasting(run_file, tmp_path, {71: size}, f"sampling.rule={rule}")
+    roster = json.loads((store.folder / "roster.json").read_text())
+    others = [one["num_samples"] for one in roster["clients"] if one["node"] != 71]
+    assert roster["max_samples"] == 100 * max(others)  # the median of three, one of which is the greatest
+    lines = store.arm("fedpcs", 0).rounds()
+    assert all(line["heard"] == [0, 1, 2] for line in lines)
+    assert all(line["draw"]["largest_weight"] <= 0.5 + 1e-12 for line in lines)
+    assert all(line["draw"]["weight_sum"] == pytest.approx(1.0) for line in lines)
+    assert rule == "precision" or all(line["num_capped"] == 1 for line in lines)
+    (words,) = [words for words in said if "records and takes part with" in words]
+    assert words.startswith(f"client-0 says it has {size:,} records")
+    assert words in store.manifest["notes"]
+    assert words.split(",")[0] in store.report.read_text()
+
+
+@pytest.mark.parametrize("size", [2**47, 10**12 + 1, 10**400, 0, -1, True, 1.0, 1e9, math.nan, "5", None, [5]])
+def test_a_size_nobody_can_have_is_no_size_and_nothing_is_saved(run_file, tmp_path, size):
+    wire = Boasting(client_app(run_file), tmp_path, {71: size})
+    config = load_run_config(str(run_file), ["data.num_clients=3", "federation.wait_seconds=0.01"])
+    said = []
+    with pytest.raises(QuorumNotReached, match="2 of 3 clients"):
+        serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
+    assert any("does not say who it is" in words and len(words) < 400 for words in said)
+    assert not (tmp_path / "run" / "roster.json").exists()
+
+
+def test_an_honest_client_above_the_cap_trains_on_its_first_records_and_counts(run_file, tmp_path, no_report):
+    store, said = boasting(run_file, tmp_path, {}, "federation.max_samples=10", mode="record")
+    assert sum("takes part with 10" in words for words in said) == 3
+    lines = store.arm("fedpcs", 0).rounds()
+    assert all(line["heard"] == [0, 1, 2] and line["refusals"] == {} for line in lines)
+
+
+@pytest.mark.parametrize("epochs", [pytest.param(1, marks=pytest.mark.slow), 10_000])
+def test_sizes_whose_steps_cannot_be_counted_are_refused_before_anything_is_saved(run_file, tmp_path, epochs):
+    sizes, setting = dict.fromkeys(NODES, 10**12), f"training.local_epochs={epochs}"
+    if epochs == 1:
+        store, _ = boasting(run_file, tmp_path, sizes, setting, "rounds=2")
+        assert (store.folder / "roster.json").exists()
+    else:
+        with pytest.raises(InvalidInput, match=r"federation\.max_samples"):
+            boasting(run_file, tmp_path, sizes, setting)
+        assert not (tmp_path / "run" / "roster.json").exists()
+
+
+DAMAGE = [
+    {},
+    {"clients": []},
+    {"clients": [{"name": "a", "num_samples": 5, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": 2**70, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": 5.0, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": True, "node": 1}]},
+    {"max_samples": 0, "clients": [{"name": "a", "num_samples": 5, "node": 1}]},
+    {"max_samples": 5, "clients": [{"name": "a", "num_samples": 5, "node": 1}] * 2},
+    {"max_samples": 5, "clients": [{"name": ["a"], "num_samples": 5, "node": 1}]},
+    {"max_samples": 5, "clients": {"name": "a"}},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_roster_is_one_line(config, tmp_path, damage):
+    path = tmp_path / "roster.json"
+    path.write_text(json.dumps(damage))
+    with pytest.raises(CorruptFile, match="Put back a copy, or start a new run"):
+        roster_of(path, config, lambda: [])
+
+
+class Riding(Wire):
+    """The client of node 71 sends what `ride` makes of what was sent: by whom, and in which round."""
+
+    def __init__(self, app, folder, ride, mode):
+        super().__init__(app, folder, accepts={"mode": mode})
+        self.ride, self.sent = ride, {}
+
+    def push_messages(self, pushed):
+        pushed = list(pushed)
+        ids = super().push_messages(pushed)
+        for message, number in zip(pushed, ids, strict=True):
+            if message.metadata.message_type != messages.TRAIN:
+                continue
+            node, reply = message.metadata.dst_node_id, self.replies[number]
+            report = messages.read_report(reply.content)
+            self.sent[report.round_index, node] = report.values
+            values = self.ride(self.sent, report.round_index) if node == 71 else report.values
+            content = messages.report_content(dataclasses.replace(report, values=values))
+            self.replies[number] = Message(content, reply_to=message)
+        return ids
+
+
+RIDES = {
+    "zeros": (lambda sent, now: np.zeros_like(sent[now, 71]), {"noise"}),
+    "half its noise": (lambda sent, now: np.float32(0.5) * sent[now, 71], {"noise"}),
+    "twice its noise": (lambda sent, now: np.float32(2.0) * sent[now, 71], {"norm"}),
+    "its first update again": (lambda sent, now: sent[0, 71], {"repeat", "noise", "norm"}),
+}
+
+
+@pytest.mark.parametrize("mode", ["client", pytest.param("record", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "ride",
+    [
+        "zeros",
+        "its first update again",
+        *(pytest.param(f"{word} its noise", marks=pytest.mark.slow) for word in ("half", "twice")),
+    ],
+)
+def test_a_client_that_did_not_do_the_work_is_charged_and_not_paid(run_file, tmp_path, no_report, mode, ride):
+    run_file.write_text(RUN.replace('mode = "record"', f'mode = "{mode}"'))
+    config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0"])
+    make, kinds = RIDES[ride]
+    store, _ = serve_quietly(Riding(client_app(run_file), tmp_path, make, mode), config, tmp_path / "run")
+    lines = store.arm("fedpcs", 0).rounds()
+    struck = lines[1:] if "again" in ride else lines
+    for line in struck:
+        assert line["heard"] == [1, 2]
+        assert [one["client"] for one in line["refused"]] == [0]
+        assert set(line["refusals"]) <= kinds
+    ledger = store.arm("fedpcs", 0).ledger
+    charged = columns(ledger, "SELECT round_index FROM charges WHERE client = '0'")
+    owed = columns(ledger, "SELECT round_index FROM rewards WHERE client = '0' AND amount_nanos > 0")
+    assert sorted(charged) == [(0,), (1,), (2,)]
+    assert owed == ([(0,)] if "again" in ride else [])

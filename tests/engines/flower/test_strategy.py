@@ -537,11 +537,11 @@ BAD = {
     "extra key": (with_arrays(lambda a: {**a, "more": array(1.0)}), "key 'more' is none of the model"),
     "no bytes": (
         with_arrays(lambda a: {**a, "bias": Array("float32", (1,), "numpy.ndarray", b"\x93NUMPY")}),
-        "Error: ",
+        "an array cannot be read",
     ),
     "pickle": (
         with_arrays(lambda a: {**a, "bias": Array("float32", (1,), "numpy.ndarray", b"\x80\x04N.")}),
-        "allow_pickle",
+        "an array cannot be read",
     ),
     "no arrays": (lambda content: RecordDict({"metrics": content["metrics"]}), "one ArrayRecord, got 0"),
     "no metrics": (lambda content: RecordDict({"arrays": content["arrays"]}), "one MetricRecord, got 0"),

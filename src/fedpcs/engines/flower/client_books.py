@@ -1,12 +1,13 @@
 """What one client keeps on its own disk: its two private numbers, the budgets it agreed to, and its own ledger.
 
-The ledger outlives runs and restarts: what was ever released is in it. Budgets are written before they are told.
+The ledger outlives runs and restarts: what was ever released is in it. Budgets are written before they are told. Both
+carry hashes that are checked whenever they are read. Nobody else on the machine can read any of it.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs import _validate
-from fedpcs.engines.flower.messages import Announcement
+from fedpcs._chain import sealed_line, unsealed
+from fedpcs._files import MOST_JSON, read_bytes
+from fedpcs._outside import printable
+from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values, refuse_changed
+from fedpcs.engines.flower.conditions import Conditions, refuse_outside
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.exact import best_response
 from fedpcs.game.population import AVERSION_BOUNDS
@@ -23,6 +28,33 @@ from fedpcs.learning.protocol import Task, budget_of
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.privacy.events import Event
+
+_MOST_RUNS = 1000  # a server that makes up names of runs does not fill the disk
+
+
+def refuse_open(path: Path, mode: int) -> None:
+    """Refuse a file or folder that other users of this machine may look into.
+
+    Raises:
+        InvalidInput: It is one; says which command closes it.
+    """
+    if mode & 0o077:
+        wanted, what = ("700", "folder") if stat.S_ISDIR(mode) else ("600", "file")
+        raise InvalidInput(
+            f"{path}: other users of this machine may use this {what} (mode {stat.S_IMODE(mode):04o}). "
+            f"Run: chmod {wanted} {path}"
+        )
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that is its owner's alone, or check that it is one.
+
+    Raises:
+        InvalidInput: It is there, and other users may look into it.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_open(path, path.stat().st_mode)
+    return path
 
 
 @dataclass(frozen=True)
@@ -45,17 +77,19 @@ class Preferences:
 
 @dataclass(frozen=True)
 class ClientBooks:
-    """A client's folder.
+    """A client's folder, and what it allows.
 
     Attributes:
         folder: Where it is.
         preferences: Its private numbers.
-        limit: Most ρ it will ever spend, over all runs; None: no limit.
+        accepted: What it accepts of a run; nothing else is agreed to.
+        limit: Most ρ it will ever spend, over all runs, whatever their names.
     """
 
     folder: Path
     preferences: Preferences
-    limit: Rho | None = None
+    accepted: Conditions
+    limit: Rho
 
     @property
     def ledger(self) -> Path:
@@ -67,38 +101,56 @@ class ClientBooks:
 
         The same announcement again is answered as before. One for later rounds starts from where the client stands; if
         it has not heard of the run before, from its initial budget, and earlier rounds are without one.
+
+        Raises:
+            InvalidInput: Its settings do not accept what is announced, or it changes what was agreed to before.
         """
-        plans = self._read()
-        before = plans.get(announcement.run, {"budgets": [], "announcements": []})
-        told = announcement_key(announcement)
-        if before["announcements"] and before["announcements"][-1] == told:
-            return np.array(before["budgets"][announcement.first_round :], dtype=np.int64)
-        kept = before["budgets"][: announcement.first_round]
-        kept += [0] * (announcement.first_round - len(kept))
-        unit = announcement.budget_unit
-        is_known = len(before["budgets"]) > announcement.first_round > 0
-        stands = before["budgets"][announcement.first_round] / NANOS_PER_UNIT / unit if is_known else None
-        first = self.preferences.initial_budget if stands is None else stands
-        answer = best_response(announcement.terms(), self.preferences.privacy_aversion, first)
-        nanos = np.maximum(np.floor(unit * answer.budget * NANOS_PER_UNIT), 1.0).astype(np.int64)
-        if stands is not None:
-            nanos[0] = before["budgets"][announcement.first_round]
-        budgets = [*kept, *(int(one) for one in nanos)]
-        plans[announcement.run] = {"budgets": budgets, "announcements": [*before["announcements"], told]}
+        refuse_outside(announcement.conditions, self.accepted)
+        plans, first = self._read(), announcement.first_round
+        before, agreed = plans.get(announcement.run, (None, []))
+        if before is not None:
+            refuse_changed(before, announcement)
+        elif len(plans) >= _MOST_RUNS:
+            raise InvalidInput(
+                f"this client has agreed to {_MOST_RUNS:,} runs. Move its agreed.json away between runs."
+            )
+        if before == announcement:
+            return np.array(agreed[first:], dtype=np.int64)
+        stands = agreed[first] if 0 < first < len(agreed) else 0
+        nanos = self._response(announcement, stands)
+        kept = (agreed + [0] * first)[:first]
+        plans[announcement.run] = announcement, [*kept, *(int(one) for one in nanos)]
         self._write(plans)
         return nanos
 
-    def check(self, task: Task) -> None:
-        """Refuse a task that names another budget than was agreed.
+    def _response(self, announcement: Announcement, stands: int) -> NDArray[np.int64]:
+        """Return the best response in billionths, from where the client stands, or from its initial budget if at 0."""
+        unit = announcement.conditions.budget_unit
+        low, high = announcement.conditions.budget_bounds
+        first = stands / NANOS_PER_UNIT / unit if stands else self.preferences.initial_budget
+        if not low <= first <= high:  # said without the number, which is the client's own
+            raise InvalidInput(f"budget_bounds must hold what this client would spend first, got [{low:g}, {high:g}].")
+        budget = best_response(announcement.terms(), self.preferences.privacy_aversion, first).budget
+        nanos = np.maximum(np.floor(unit * budget * NANOS_PER_UNIT), 1.0)
+        most = np.ceil(unit * high * NANOS_PER_UNIT)
+        if not (nanos <= most).all():  # NaN included
+            raise InvalidInput(f"no budget of at most {high:g} units answers what is announced. Nothing is agreed to.")
+        found: NDArray[np.int64] = nanos.astype(np.int64)
+        if stands:
+            found[0] = stands
+        return found
+
+    def check(self, task: Task, *, is_perturbed: bool = True) -> None:
+        """Refuse a task of another round, or with another budget, than was agreed.
 
         Raises:
-            InvalidInput: It does, or nothing was agreed for this run and round.
+            InvalidInput: It is one, nothing was agreed for this run, or the client accepts its conditions no longer.
         """
-        agreed = self._read().get(task.run, {"budgets": []})["budgets"]
-        asked = budget_of(task)
-        if not 0 <= task.round_index < len(agreed) or agreed[task.round_index] == 0:
-            raise InvalidInput(f"no budget was agreed for round {task.round_index} of run {task.run!r}.")
-        if asked.nanos != agreed[task.round_index]:
+        before, agreed = self._read().get(task.run, (None, []))
+        if before is None or not 0 <= task.round_index < len(agreed) or agreed[task.round_index] == 0:
+            raise InvalidInput(f"no budget was agreed for round {task.round_index} of run {printable(task.run)!r}.")
+        refuse_outside(before.conditions, self.accepted)
+        if is_perturbed and (asked := budget_of(task)).nanos != agreed[task.round_index]:
             raise InvalidInput(
                 f"task of round {task.round_index} names {asked}, {Rho(agreed[task.round_index])} was agreed. "
                 "Nothing is released."
@@ -110,42 +162,36 @@ class ClientBooks:
         Raises:
             BudgetExhausted: It would pass the client's limit.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        private_folder(self.folder)
         with PrivacyLedger.open(self.ledger) as ledger:
-            if self.limit is not None:
-                ledger.set_limit("self", self.limit)
+            ledger.set_limit("self", self.limit)
             ledger.charge(ReleaseKey(task.run, task.round_index, "self"), event)
 
     @property
     def _agreed(self) -> Path:
         return self.folder / "agreed.json"
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, tuple[Announcement, list[int]]]:
+        """Return the last announcement of each run, and the budgets agreed for its rounds; 0: none."""
         if not self._agreed.exists():
             return {}
         try:
-            found = json.loads(self._agreed.read_text(encoding="utf-8"))
+            found, _ = unsealed(read_bytes(self._agreed, MOST_JSON))
             return {
-                str(run): {"budgets": list(one["budgets"]), "announcements": list(one["announcements"])}
+                run: (announcement_of(one["announcement"]), [Rho(nanos).nanos for nanos in one["budgets"]])
                 for run, one in found.items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFile(f"{self._agreed}: not a client's budgets ({error}). Put back a copy.") from None
 
-    def _write(self, plans: dict[str, Any]) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _write(self, plans: dict[str, tuple[Announcement, list[int]]]) -> None:
+        private_folder(self.folder)
         draft = self._agreed.with_suffix(".new")
-        with draft.open("w", encoding="utf-8") as stream:
-            json.dump(plans, stream)
+        values = {
+            run: {"budgets": budgets, "announcement": announcement_values(one)} for run, (one, budgets) in plans.items()
+        }
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            stream.write(sealed_line(values))
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, self._agreed)
-
-
-def announcement_key(announcement: Announcement) -> list[Any]:
-    """Return what tells one announcement from another, as JSON gives it back."""
-    paths = (announcement.reward, announcement.mean_budget, announcement.cohort_size)
-    found: list[Any] = json.loads(
-        json.dumps([announcement.first_round, announcement.budget_unit, *paths, announcement.selection])
-    )
-    return found

@@ -16,6 +16,7 @@ from flwr.serverapp import Grid
 from fedpcs._validate import FloatArray
 from fedpcs.engines.base import Score
 from fedpcs.engines.flower import messages
+from fedpcs.engines.flower.guarded_grid import REFUSED_CODE
 from fedpcs.errors import WrongDevice
 from fedpcs.learning.client import Question
 from fedpcs.learning.device import WRONG_DEVICE
@@ -23,7 +24,7 @@ from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, FailureKind, Reply, Task
 
 # Flower's codes: 3 and 4, a message that has expired; 5, a node that is gone; 8, its process that has died.
-_KINDS: dict[int, FailureKind] = {3: "deadline", 4: "deadline", 5: "died", 8: "died"}
+_KINDS: dict[int, FailureKind] = {3: "deadline", 4: "deadline", 5: "died", 8: "died", REFUSED_CODE: "message"}
 _LONGEST_REASON = 500
 
 

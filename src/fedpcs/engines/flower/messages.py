@@ -20,14 +20,17 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from numpy.typing import NDArray
 
+from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values
+from fedpcs.engines.flower.named_arrays import array_of
 from fedpcs.errors import InvalidInput
-from fedpcs.game.rules import Terms, announce
 from fedpcs.learning import wire
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientReport, Task
+from fedpcs.learning.sizes import MOST_SAMPLES
 
 HELLO, TERMS, QUESTION, TRAIN = "query.hello", "query.terms", "query.question", "train"
 _MOST_TEXT = 2**20
+_LONGEST_NAME = 100
 _NUMBERS, _TEXT, _FLAT = "numbers", "text", "values"
 
 
@@ -42,36 +45,6 @@ class Hello:
 
     name: str
     num_samples: int
-
-
-@dataclass(frozen=True)
-class Announcement:
-    """What the server announces for the rounds from `first_round` on.
-
-    Attributes:
-        run: Name of the run.
-        first_round: t of the first entry of every path.
-        budget_unit: zCDP of one unit of the game's budgets.
-        reward: R_t for a unit of budget.
-        mean_budget: φ(t), in units.
-        cohort_size: K_t.
-        num_clients: N.
-        selection: Whether the draw looks at budgets.
-    """
-
-    run: str
-    first_round: int
-    budget_unit: float
-    reward: tuple[float, ...]
-    mean_budget: tuple[float, ...]
-    cohort_size: tuple[int, ...]
-    num_clients: int
-    selection: str
-
-    def terms(self) -> Terms:
-        """Return it as the game has it, checked."""
-        selection: Any = self.selection
-        return announce(self.reward, self.mean_budget, list(self.cohort_size), self.num_clients, selection)
 
 
 def model_record(parameters: Values) -> ArrayRecord:
@@ -97,7 +70,7 @@ def question_content(question: str, task: Task, model: ArrayRecord) -> RecordDic
 def read_question(content: RecordDict) -> tuple[str, Task, Values]:
     """Return the question, the task and the model of a message."""
     found = _json(content)
-    return found["question"], wire.task_of(found["task"]), _values(content)
+    return found.get("question", ""), wire.task_of(found.get("task")), _values(content)
 
 
 def report_content(report: ClientReport) -> RecordDict:
@@ -124,23 +97,29 @@ def read_hello(content: RecordDict) -> Hello:
     """Return a client's first words, checked."""
     found = _json(content)
     name, size = found.get("name"), found.get("num_samples")
-    if not (isinstance(name, str) and 0 < len(name) <= 64 and name.isprintable()):
-        raise wire.MessageRefused(f"a client's name must have 1 to 64 printable characters, got {str(name)[:40]!r}.")
-    if type(size) is not int or not 1 <= size < 2**48:
-        raise wire.MessageRefused(f"num_samples must be a whole number of at least 1, got {str(size)[:40]!r}.")
+    if not (isinstance(name, str) and 0 < len(name) <= _LONGEST_NAME and name.isprintable()):
+        raise wire.MessageRefused(
+            f"a client's name must have 1 to {_LONGEST_NAME} printable characters, got {str(name)[:40]!r}."
+        )
+    if type(size) is not int or not 1 <= size <= MOST_SAMPLES:
+        raise wire.MessageRefused(
+            f"num_samples must be a whole number from 1 to {MOST_SAMPLES:,}, got {str(size)[:40]!r}."
+        )
     return Hello(name, size)
 
 
 def announcement_content(announcement: Announcement) -> RecordDict:
     """Return an announcement as a message."""
-    return RecordDict({_TEXT: _json_record(asdict(announcement))})
+    return RecordDict({_TEXT: _json_record(announcement_values(announcement))})
 
 
 def read_announcement(content: RecordDict) -> Announcement:
-    """Return the announcement of a message."""
-    found = _json(content)
-    paths = {name: tuple(found[name]) for name in ("reward", "mean_budget", "cohort_size")}
-    return Announcement(**{**found, **paths})
+    """Return the announcement of a message, checked.
+
+    Raises:
+        InvalidInput: It is none, or no game can be so.
+    """
+    return announcement_of(_json(content))
 
 
 def budgets_content(nanos: NDArray[np.int64]) -> RecordDict:
@@ -203,8 +182,4 @@ def _values(content: RecordDict) -> Values:
     record = content.array_records.get(_NUMBERS)
     if record is None or list(record) != [_FLAT]:
         raise wire.MessageRefused("message must hold one array of numbers.")
-    try:
-        found: Values = record[_FLAT].numpy()
-    except Exception as error:  # bytes from elsewhere: whatever reading them raises, they are no array
-        raise wire.MessageRefused(f"message's array cannot be read: {type(error).__name__}.") from None
-    return found
+    return array_of(record[_FLAT])

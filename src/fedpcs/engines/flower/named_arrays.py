@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,31 @@ from numpy.typing import NDArray
 
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.aggregate import l2_norm
+from fedpcs.learning.wire import MessageRefused
 
 MOST = 1e100  # no honest number is larger, and squares of those below are floats
+
+
+def array_of(told: Array) -> NDArray[Any]:
+    """Return an array as it was sent.
+
+    Flower's own `numpy()` lets NumPy allocate whatever the array's header claims, 400 GB for 64 bytes. Here the header
+    must claim exactly the bytes that follow it.
+
+    Raises:
+        MessageRefused: It does not, or there is no array of numbers.
+    """
+    data = BytesIO(told.data)
+    try:
+        if told.stype != "numpy.ndarray" or np.lib.format.read_magic(data) != (1, 0):
+            raise ValueError
+        shape, is_fortran, kind = np.lib.format.read_array_header_1_0(data)
+        start = data.tell()
+        if kind.kind not in "fiub" or math.prod(shape) * kind.itemsize != len(told.data) - start:
+            raise ValueError
+        return np.frombuffer(told.data, kind, offset=start).reshape(shape, order="F" if is_fortran else "C").copy()
+    except Exception:  # bytes from elsewhere: whatever reading them raises, they are no array
+        raise MessageRefused("an array cannot be read: its header is not that of the numbers that follow.") from None
 
 
 def flat(arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
@@ -33,7 +58,7 @@ def update_of(
         raise InvalidInput(f"key {odd[0][:80]!r} is {'missing' if odd[0] in arrays else 'none of the model'}.")
     update, first = np.empty_like(values), 0
     for name, wanted in arrays.items():
-        part, last = record[name].numpy(), first + wanted.size
+        part, last = array_of(record[name]), first + wanted.size
         if part.shape != wanted.shape or part.dtype != wanted.dtype:
             raise InvalidInput(
                 f"key {name!r} is {part.dtype} of shape {part.shape}, expected {wanted.dtype} of {wanted.shape}."
@@ -43,7 +68,7 @@ def update_of(
         first = last
     norm = l2_norm(update)
     if not norm <= MOST:
-        bad = [name for name in arrays if not np.isfinite(record[name].numpy()).all()]
+        bad = [name for name in arrays if not np.isfinite(array_of(record[name])).all()]
         raise InvalidInput(f"key {bad[0]!r} holds numbers that are not finite." if bad else f"norm is {norm:.4g}.")
     return update, norm
 

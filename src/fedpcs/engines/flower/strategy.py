@@ -25,14 +25,16 @@ from typing import Any
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import FedAvg
+from flwr.serverapp.strategy import FedAvg, Result
 from numpy.typing import NDArray
 
 from fedpcs import _validate, sampling
+from fedpcs._outside import printable
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
 from fedpcs.engines.failures import reason_of
 from fedpcs.engines.flower import told_metrics
+from fedpcs.engines.flower.guarded_grid import GuardedGrid
 from fedpcs.engines.flower.named_arrays import flat, record_of, update_of
 from fedpcs.engines.flower.told_metrics import MAY_BE_SILENT, MEASURES, METRICS, Told
 from fedpcs.errors import InvalidInput, QuorumNotReached
@@ -194,6 +196,10 @@ class SampledStrategy(FedAvg):
         self._last_draw = (0, 0)
         self._open: _Open | None = None
 
+    def start(self, grid: Grid, *settings: Any, **named: Any) -> Result:
+        """Run all rounds, as Flower's strategies do; a reply that cannot even be read is left out like any other."""
+        return super().start(GuardedGrid(grid, _logger.warning), *settings, **named)
+
     def summary(self) -> None:
         """Log how cohorts are drawn and updates weighed, and what must be said of that."""
         _logger.info("\t├──> Sampler: %r", self._sampler)
@@ -348,7 +354,7 @@ class SampledStrategy(FedAvg):
         return found
 
     def _refuse(self, server_round: int, phase: str, node: int, error: Exception) -> None:
-        reason = (str(error) if isinstance(error, InvalidInput) else reason_of(error))[:500]
+        reason = printable(str(error) if isinstance(error, InvalidInput) else reason_of(error), 500)
         self.refused.append(Refused(server_round, phase, node, reason))
         _logger.warning("round %d, %s: reply of node %d is left out: %s", server_round, phase, node, reason)
 

@@ -1,4 +1,7 @@
-"""Templates of pages, all rendered in one way: everything escaped, nothing undefined."""
+"""Templates of pages, all rendered in one way: everything escaped, nothing undefined.
+
+Every page includes `policy.html.j2` before anything else: a browser runs no script in it and fetches nothing for it.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Means and standard deviations are constants of the published sets, not statistics of the records at hand: they say
 nothing about anyone's data. Image counts are of the published sets; a folder may hold fewer and still load.
+
+Publishers give MD5s at most. The SHA-256s of Fashion-MNIST and CIFAR-10 were taken from files that have those MD5s. The
+others are those that TensorFlow Datasets and torchvision's port to Ruby check with, for files of the same size.
 """
 
 from __future__ import annotations
@@ -25,14 +28,14 @@ class Download:
     """A file on its publisher's server.
 
     Attributes:
-        url: Where it is.
-        md5: Of the file as it is sent.
+        url: Where it is, by https.
+        checksum: Of the file as it is sent: "sha256:…", or "md5:…" where no SHA-256 is known.
         num_bytes: Its size.
         file_name: What it is called once it is here.
     """
 
     url: str
-    md5: str
+    checksum: str
     num_bytes: int
     file_name: str
 
@@ -40,6 +43,11 @@ class Download:
     def is_archive(self) -> bool:
         """Whether it is unpacked once it is here."""
         return self.file_name.endswith((".tar.gz", ".zip"))
+
+    @property
+    def has_sha256(self) -> bool:
+        """Whether its checksum guards against forgers too; an MD5 guards against accidents."""
+        return self.checksum.startswith("sha256:")
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ class Entry:
         name: What configurations call it.
         folder: Where its files lie, below the data folder; "" if it needs none.
         downloads: What to fetch, in the published format.
-        contents: File below `folder` → md5 of its published content, unzipped if it is gzipped. Empty where the set
+        contents: File below `folder` → SHA-256 of its published content, unzipped if it is gzipped. Empty where the set
             is a tree of images: then only a fetch can vouch for it.
         input_shape: (channels, height, width).
         num_train: Published training images.
@@ -83,13 +91,17 @@ class Entry:
         return sum(download.num_bytes for download in self.downloads)
 
 
-_FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+# The authors' repository, at a fixed commit: their other address, a bucket's web page, has no https.
+_FASHION = (
+    "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/b2617bb6d3ffa2e429640350f613e3291e10b141/"
+    "data/fashion"
+)
 _TORONTO = "https://www.cs.toronto.edu/~kriz"
-_STANFORD = "http://ufldl.stanford.edu/housenumbers"
+_STANFORD = "https://ufldl.stanford.edu/housenumbers"
 
 
-def _download(folder_url: str, file_name: str, num_bytes: int, md5: str) -> Download:
-    return Download(f"{folder_url}/{file_name}", md5, num_bytes, file_name)
+def _download(folder_url: str, file_name: str, num_bytes: int, sha256: str) -> Download:
+    return Download(f"{folder_url}/{file_name}", f"sha256:{sha256}", num_bytes, file_name)
 
 
 _ENTRIES = (
@@ -112,17 +124,37 @@ _ENTRIES = (
         name="fashion-mnist",
         folder="FashionMNIST",
         downloads=(
-            _download(_FASHION, "train-images-idx3-ubyte.gz", 26_421_880, "8d4fb7e6c68d591d4c3dfef9ec88bf0d"),
-            _download(_FASHION, "train-labels-idx1-ubyte.gz", 29_515, "25c81989df183df01b3e8a0aad5dffbe"),
-            _download(_FASHION, "t10k-images-idx3-ubyte.gz", 4_422_102, "bef4ecab320f06d8554ea6380940ec79"),
-            _download(_FASHION, "t10k-labels-idx1-ubyte.gz", 5_148, "bb300cfdad3c16e7a12a480ee83cd310"),
+            _download(
+                _FASHION,
+                "train-images-idx3-ubyte.gz",
+                26_421_880,
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+            ),
+            _download(
+                _FASHION,
+                "train-labels-idx1-ubyte.gz",
+                29_515,
+                "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+            ),
+            _download(
+                _FASHION,
+                "t10k-images-idx3-ubyte.gz",
+                4_422_102,
+                "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+            ),
+            _download(
+                _FASHION,
+                "t10k-labels-idx1-ubyte.gz",
+                5_148,
+                "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+            ),
         ),
         contents=MappingProxyType(
             {
-                "train-images-idx3-ubyte.gz": "f4a8712d7a061bf5bd6d2ca38dc4d50a",
-                "train-labels-idx1-ubyte.gz": "9018921c3c673c538a1fc5bad174d6f9",
-                "t10k-images-idx3-ubyte.gz": "8181f5470baa50b63fa0f6fddb340f0a",
-                "t10k-labels-idx1-ubyte.gz": "15d484375f8d13e6eb1aabb0c3f46965",
+                "train-images-idx3-ubyte.gz": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+                "train-labels-idx1-ubyte.gz": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+                "t10k-images-idx3-ubyte.gz": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+                "t10k-labels-idx1-ubyte.gz": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
             }
         ),
         input_shape=(1, 28, 28),
@@ -138,15 +170,22 @@ _ENTRIES = (
     Entry(
         name="cifar-10",
         folder="cifar-10-batches-bin",
-        downloads=(_download(_TORONTO, "cifar-10-binary.tar.gz", 170_052_171, "c32a1d4ab5d03f1284b67883e8d87530"),),
+        downloads=(
+            _download(
+                _TORONTO,
+                "cifar-10-binary.tar.gz",
+                170_052_171,
+                "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            ),
+        ),
         contents=MappingProxyType(
             {
-                "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
-                "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
-                "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
-                "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
-                "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
-                "test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d",
+                "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+                "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+                "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+                "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+                "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+                "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
             }
         ),
         input_shape=(3, 32, 32),
@@ -163,13 +202,23 @@ _ENTRIES = (
         name="svhn",
         folder="SVHN",
         downloads=(
-            _download(_STANFORD, "train_32x32.mat", 182_040_794, "e26dedcc434d2e4c54c9b2d4a06d8373"),
-            _download(_STANFORD, "test_32x32.mat", 64_275_384, "eb5a983be6a315427106f1b164d9cef3"),
+            _download(
+                _STANFORD,
+                "train_32x32.mat",
+                182_040_794,
+                "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+            ),
+            _download(
+                _STANFORD,
+                "test_32x32.mat",
+                64_275_384,
+                "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+            ),
         ),
         contents=MappingProxyType(
             {
-                "train_32x32.mat": "e26dedcc434d2e4c54c9b2d4a06d8373",
-                "test_32x32.mat": "eb5a983be6a315427106f1b164d9cef3",
+                "train_32x32.mat": "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+                "test_32x32.mat": "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
             }
         ),
         input_shape=(3, 32, 32),
@@ -185,11 +234,18 @@ _ENTRIES = (
     Entry(
         name="cifar-100",
         folder="cifar-100-binary",
-        downloads=(_download(_TORONTO, "cifar-100-binary.tar.gz", 168_513_733, "03b5dce01913d631647c71ecec9e9cb8"),),
+        downloads=(
+            _download(
+                _TORONTO,
+                "cifar-100-binary.tar.gz",
+                168_513_733,
+                "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+            ),
+        ),
         contents=MappingProxyType(
             {
-                "train.bin": "6172c7755cfe09b2fe270c85cebc1b15",
-                "test.bin": "4499cfba6c016c1be1438163640a0898",
+                "train.bin": "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29",
+                "test.bin": "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a",
             }
         ),
         input_shape=(3, 32, 32),
@@ -208,7 +264,7 @@ _ENTRIES = (
         downloads=(
             Download(
                 "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
-                "6ee4d0c996905fe93221de577967a372",
+                "md5:6ee4d0c996905fe93221de577967a372",
                 687_544_992,
                 "CINIC-10.tar.gz",
             ),
@@ -229,8 +285,8 @@ _ENTRIES = (
         folder="tiny-imagenet-200",
         downloads=(
             Download(
-                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
-                "90528d7ca1a48142e341f4ef8d21d0de",
+                "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+                "sha256:6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
                 248_100_043,
                 "tiny-imagenet-200.zip",
             ),

@@ -33,12 +33,12 @@ class FileCheck:
 
     Attributes:
         name: Below the data set's folder.
-        md5: Of its content, unzipped if it is gzipped.
+        sha256: Of its content, unzipped if it is gzipped.
         is_published: Whether that is the published content.
     """
 
     name: str
-    md5: str
+    sha256: str
     is_published: bool
 
 
@@ -99,13 +99,13 @@ def _files(entry: Entry, folder: Path) -> tuple[FileCheck, ...]:
     found = []
     for name, published in entry.contents.items():
         if (path := present_file(folder, name)) is not None:
-            md5 = _content_md5(path)
-            found.append(FileCheck(path.name, md5, md5 == published))
+            sha256 = _content_sha256(path)
+            found.append(FileCheck(path.name, sha256, sha256 == published))
     return tuple(found)
 
 
-def _content_md5(path: Path) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
+def _content_sha256(path: Path) -> str:
+    digest = hashlib.sha256()
     num_bytes = 0
     with unzipped(path) as stream:
         while (chunk := stream.read(1 << 20)) and num_bytes <= MOST_DATA:

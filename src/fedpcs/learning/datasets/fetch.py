@@ -41,8 +41,12 @@ def fetch_dataset(name: str, data_dir: Path | None = None, progress: bool = True
         return folder
     with _turn(root, entry), transfers(is_shown=progress) as shown:
         for download in () if is_present(entry, root) else entry.downloads:
-            _bring(entry, download, root, shown(download.file_name))
+            _bring(entry, download, root, shown(_line(download)))
     return folder
+
+
+def _line(download: Download) -> str:
+    return download.file_name if download.has_sha256 else f"{download.file_name} (has no SHA-256, only an MD5)"
 
 
 def _bring(entry: Entry, download: Download, root: Path, on_progress: Progress) -> None:
@@ -52,7 +56,7 @@ def _bring(entry: Entry, download: Download, root: Path, on_progress: Progress) 
         return
     arrived = root / ".fedpcs-downloads" / download.file_name
     try:
-        download_file(download.url, arrived, download.md5, on_progress)
+        download_file(download, arrived, on_progress)
     except InvalidInput as error:
         raise InvalidInput(
             f"{error} Try again later, put the files of {entry.name} at {folder}, or use --data-dir with the files at "

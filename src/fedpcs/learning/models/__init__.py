@@ -84,6 +84,8 @@ def _builder(name: str) -> Builder:
     module_name, _, function_name = name.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), function_name, None)
+    except FedpcsError:  # says itself what to do
+        raise
     except Exception as error:  # a user's module may fail in any way
         raise InvalidInput(
             f"model {name!r} cannot be imported: {error}. Install the package, or put its folder on PYTHONPATH."
