@@ -29,7 +29,7 @@ from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 
 PRIVATE_FOLDER = 0o700  # for `mkdir`: its owner's alone
 NEW_RUN = "Put back a copy, or start a new run."
-# Most bytes of a file, by kind. docs/files.md tells users.
+# Most bytes of a file, by kind. docs/limits.md tells users.
 MOST_TEXT = 2**20  # a run, a sweep, a game
 MOST_JSON = 2**24  # JSON files of ours, and one line of a log
 MOST_TABLE = 2**26  # a population

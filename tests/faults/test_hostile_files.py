@@ -108,6 +108,22 @@ def test_a_number_of_thousands_of_digits_is_one_line(verb, key, number, tmp_path
     assert len(done.stderr) < 600
 
 
+@pytest.mark.parametrize("key", ["game.budget_bounds", "federation.drift_tolerance", "game.tolerance", "game.reward"])
+def test_a_number_no_float_can_hold_is_one_line(key):
+    number = "9" * 400
+    done = fedpcs("run", "--set", f"{key}={f'[1.0, {number}]' if key == 'game.budget_bounds' else number}")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert f"{key}" in done.stderr
+    assert "a whole number below 1e308" in done.stderr
+
+
+def test_a_sampler_has_no_setting_of_the_name_name(tmp_path):
+    (tmp_path / "run.toml").write_text("[sampling.settings.fedpcs]\nname = 'random'\n")
+    done = fedpcs("run", tmp_path / "run.toml")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "has no setting 'name'" in done.stderr
+
+
 @pytest.mark.parametrize("prior", ["{a={b={c=1}}}", "[[[1]]]", "{weight={a={b=1}}}", "{weight=[[[1]]]}"])
 def test_a_prior_nested_three_deep_is_one_line(prior, tmp_path):
     (tmp_path / "run.toml").write_text(f"[federation]\nprior = {prior}\n")

@@ -189,4 +189,6 @@ def _is_table(kind: Any) -> bool:
 
 
 def _is_label(part: object) -> bool:
-    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(("list[", "literal[")))
+    """Say whether a part of pydantic's path is no key but its name for one of the types that are allowed."""
+    begins = ("list[", "literal[", "function-after[")
+    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(begins))

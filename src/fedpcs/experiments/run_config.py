@@ -7,9 +7,10 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
@@ -20,7 +21,18 @@ from fedpcs.learning.sizes import MOST_SAMPLES
 from fedpcs.sampling import make_sampler
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-Number = float | int
+
+
+def _as_float_can(value: int) -> int:
+    try:
+        float(value)
+    except OverflowError:
+        raise PydanticCustomError("too_large", "a whole number below 1e308") from None
+    return value
+
+
+# What a key may be given that stands for a number: whole numbers of hundreds of digits are none.
+Number = float | Annotated[int, AfterValidator(_as_float_can)]
 
 
 class DataConfig(BaseModel):
