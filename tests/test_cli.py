@@ -534,7 +534,7 @@ def test_a_plan_runs_nothing(tmp_path, monkeypatch, capsys):
 def test_an_interrupt_that_another_error_hides_is_still_an_interrupt(monkeypatch, capsys):
     """A second signal may strike while an archive is being written, whose closing then fails."""
 
-    def broken():
+    def broken(**_):
         try:
             raise KeyboardInterrupt
         except KeyboardInterrupt:

@@ -12,6 +12,7 @@ LAYERS = {
     "errors": 0,
     "_validate": 0,
     "_extras": 0,
+    "_files": 0,
     "_random": 0,
     "_caps": 0,
     "_inclusion": 0,

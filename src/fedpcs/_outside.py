@@ -6,7 +6,12 @@ a log, escape codes to redraw a terminal, or half characters that no terminal ca
 
 from __future__ import annotations
 
+import re
+
 MOST_SHOWN = 200
+_MOST_OF_MESSAGE = 8_000
+_STRING = r"""(?<!\w)('[^']*'|"[^"]*")"""  # as Python writes it; an apostrophe comes after a letter
+_LIST = r"(\[[^\[\]]*\])"
 
 
 def printable(text: object, most: int = MOST_SHOWN) -> str:
@@ -25,3 +30,33 @@ def printable(text: object, most: int = MOST_SHOWN) -> str:
     words = str(text)[: most + 1]  # enough to know that it is too long
     escaped = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in words)
     return escaped if len(escaped) <= most else escaped[: most - 1] + "…"
+
+
+def shown(value: object, most: int = MOST_SHOWN) -> str:
+    """Return a value as Python writes it, made fit to print.
+
+    Example:
+        >>> shown(["a", 0.5]), shown("x" * 300, most=5)
+        ("['a', 0.5]", "'xxx…")
+    """
+    try:
+        words = repr(value)
+    except (ValueError, RecursionError):  # a whole number of too many digits, or lists nested too deep
+        words = f"a {type(value).__name__} too large to show"
+    return printable(words, most)
+
+
+def message(error: object) -> str:
+    """Return an error's message as one line that may be printed, with the values in it cut.
+
+    A message of ours may be long for a reason, such as a list of all that differs. A value in it may not: whatever
+    stands in quotes or in brackets is cut at 200 characters, wherever the message was made.
+
+    Example:
+        >>> len(message(f"{'x' * 300!r} is no number. Give one, such as 0.5."))
+        237
+    """
+    words = printable(error, 10 * _MOST_OF_MESSAGE)
+    for quoted in (_STRING, _LIST):
+        words = re.sub(quoted, lambda found: printable(found[0]), words)
+    return printable(words, _MOST_OF_MESSAGE)

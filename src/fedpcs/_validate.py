@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedpcs._outside import shown
 from fedpcs.errors import InvalidInput
 
 FloatArray = NDArray[np.float64]
@@ -172,7 +173,4 @@ def _interval(low: float, high: float) -> str:
 
 
 def _sentence(name: str, value: object, allowed: str, remedy: str) -> str:
-    shown = repr(value)
-    if len(shown) > 80:
-        shown = shown[:77] + "..."
-    return f"{name} must be {allowed}, got {shown}. {remedy}".strip()
+    return f"{name} must be {allowed}, got {shown(value, most=80)}. {remedy}".strip()

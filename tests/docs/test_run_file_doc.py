@@ -8,7 +8,7 @@ import re
 import tomllib
 import types
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
@@ -86,6 +86,8 @@ def kind_of(annotation: Any) -> str:
             frozenset({"number", "whole number"}): "number",
             frozenset({"number", "whole number", "list of numbers", "text"}): "number, text or list",
         }.get(frozenset(parts)) or parts.pop()
+    if get_origin(annotation) is Annotated:  # with a check of its own
+        return kind_of(get_args(annotation)[0])
     if get_origin(annotation) is list:
         return f"list of {kind_of(get_args(annotation)[0])}s"
     if get_origin(annotation) is Literal:

@@ -83,7 +83,7 @@ MISTAKES = {
     "last_round = '3'": "last_round must be a whole number, got '3'",
     "last_round = 0": "last_round must be a whole number in [1, 100000], got 0",
     "last_round = true": "last_round must be a whole number, got True",
-    "num_clients = -5": "num_clients must be a whole number of at least 1, got -5",
+    "num_clients = -5": "num_clients must be a whole number in [1, 1e+07], got -5",
     "cohort_size = 101": "cohort_size must be a whole number in [1, 100], got 101",
     "sampling_ratio = 1.5": "sampling_ratio must be a number in [0, 1], got 1.5",
     "sampling_ratio = nan": "sampling_ratio must be a number in [0, 1], got nan",
@@ -111,7 +111,7 @@ MISTAKES = {
     "[population]\nprivacy_aversion = [0.5]\ninitial_budget = [1]\nweight = [2]": "num_clients must be given",
     "[population]\nweight = [2]": "num_samples and weight go with the lists",
     "[population]\nbins = [3]": "bins must be two whole numbers",
-    "[population]\nbins = [0, 3]": "bins[0] must be a whole number of at least 1",
+    "[population]\nbins = [0, 3]": "bins[0] must be a whole number in [1, 1e+07]",
 }
 
 
@@ -156,7 +156,7 @@ def test_a_missing_game_file_is_named(tmp_path):
 
 
 def test_a_folder_is_not_a_game(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot be read as TOML"):
+    with pytest.raises(InvalidInput, match=r"is a folder\. Give the path of a game"):
         load_game_config(tmp_path)
 
 

@@ -27,7 +27,19 @@ def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3
         "paid": paid,
         "rounds": 3,
         "num_test": 1000,
-        "game": {"exploitability": gain},
+        "game": {
+            "exploitability": gain,
+            "standing": "converged",
+            "behaviour": "rational",
+            "reward": [20.0] * 3,
+            "announced_mean_budget": [0.1] * 3,
+        },
+        "loss": 1.0,
+        "ended_by": "rounds",
+        "delta": 1e-5,
+        "num_parameters": 650,
+        "num_left": 0,
+        "disclosure": "",
     }
 
 

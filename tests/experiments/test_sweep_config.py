@@ -317,7 +317,8 @@ def test_a_mistake_in_a_base_is_said_of_its_own_file(tmp_path):
     ("text", "words"),
     [
         (f"[set]\nx = {'[' * 3000}{']' * 3000}\n", "cannot be read as TOML"),
-        (f"[set.{'.'.join(['a'] * 3000)}]\nb = 1\n", "tables may lie 20 deep"),
+        (f"[set.{'.'.join(['a'] * 3000)}]\nb = 1\n", "a key may have 20 names"),
+        (f"[set]\nx = {'{a = ' * 30}1{'}' * 30}\n", "tables may lie 20 deep"),
         (f"seeds = [{'9' * 5000}]\n", "cannot be read as TOML"),
     ],
 )

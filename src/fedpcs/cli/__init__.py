@@ -7,8 +7,10 @@ import sys
 from importlib.metadata import version
 from typing import Annotated
 
+import click
 import typer
 
+from fedpcs._outside import message
 from fedpcs.cli.interrupts import hush, is_interrupt
 from fedpcs.cli.options import app as app
 from fedpcs.errors import FedpcsError, Interrupted
@@ -47,17 +49,24 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that has no ρ is shown a question mark, not a traceback
             stream.reconfigure(errors="replace")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        click.UsageError(message(error.format_message()), getattr(error, "ctx", None)).show()
+        sys.exit(error.exit_code)
     except FedpcsError as error:
         if isinstance(error, Interrupted):
             hush()
-        print(f"fedpcs: {error}", file=sys.stderr)
+        print(f"fedpcs: {message(error)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except MemoryError as error:
-        print(f"fedpcs: out of memory: {error or 'no more to be had'}. Ask for less.", file=sys.stderr)
+        print(f"fedpcs: out of memory: {message(error) or 'no more to be had'}. Ask for less.", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        print(f"fedpcs: the system refused: {error}. Is the place there, and may it be written to?", file=sys.stderr)
+        words = f"the system refused: {message(error)}. Is the place there, and may it be written to?"
+        print(f"fedpcs: {words}", file=sys.stderr)
         sys.exit(1)
     except BaseException as error:
         if not is_interrupt(error):

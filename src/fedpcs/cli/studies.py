@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from fedpcs import _files
 from fedpcs.cli.interrupts import command_line, goes_on_by
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
@@ -58,7 +59,6 @@ def compare(
     from fedpcs.experiments import (  # torch: names are checked before
         cell_store,
         compare,
-        files,
         page_export,
         sweep_plan,
     )
@@ -66,10 +66,10 @@ def compare(
     if with_parquet:
         page_export.check_parquet()  # before hours of training, not after
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
-    files.check_folder(folder, "--out")
+    _files.check_folder(folder, "--out")
     compare.check_free(folder, sweep.name)
     if cells is not None:
-        files.check_folder(cells, "--cells")
+        _files.check_folder(cells, "--cells")
     store = cell_store.CellStore(folder if cells is None else cells)
     plan = sweep_plan.plan_sweep(wanted, store, data_dir, jobs)
     if plan_only:

@@ -12,16 +12,18 @@ import torch
 from torch import Tensor
 
 from fedpcs._chain import END_LENGTH, START, hash_at_end, sealed_line, unsealed
-from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import (
+from fedpcs._files import (
     NEW_RUN,
     PRIVATE_FOLDER,
     disk_errors,
+    lines_of,
     open_private,
     read_object,
     write_json,
     write_whole,
 )
+from fedpcs.errors import CorruptFile
+from fedpcs.experiments.cell_shape import ResultShape, check_shape
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,17 @@ class ArmStore:
     def result(self) -> dict[str, Any] | None:
         """What the arm came to; None while it is not done."""
         path = self.folder / "result.json"
-        return read_object(path, "sampler", "seed", "rounds", "accuracy", "spent", "game") if path.exists() else None
+        if not path.exists():
+            return None
+        found = read_object(path)
+        check_shape(found, ResultShape, str(path), NEW_RUN)
+        return found
 
     @property
     def num_rounds_known(self) -> int:
         """How many rounds the result, or else the newest checkpoint, knows of."""
-        if (result := self.result) is not None and isinstance(result["rounds"], int):
-            return result["rounds"]
+        if (result := self.result) is not None:
+            return int(result["rounds"])
         return max((int(path.stem) for path in self.checkpoints.glob("[0-9]*.ckpt")), default=0)
 
     def create(self) -> None:
@@ -110,9 +116,11 @@ class ArmStore:
 
     def _lines(self) -> list[bytes]:
         try:
-            return self.log.read_bytes().splitlines(keepends=True)
+            return list(lines_of(self.log))
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise CorruptFile(f"{self.log}: cannot be read: {error.strerror}. {NEW_RUN}") from None
 
     def _records(self, lines: list[bytes], remedy: str) -> list[dict[str, Any]]:
         found, before = [], START

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import torch
 
+from fedpcs._files import write_json
 from fedpcs._processes import end_with_parent, end_with_starter
 from fedpcs.errors import CorruptFile, FedpcsError, InUse, InvalidInput
 from fedpcs.experiments import own_code
 from fedpcs.experiments.cell_store import IN_USE
-from fedpcs.experiments.files import write_json
 from fedpcs.experiments.run import resume_run, start_run
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.run_store import RunStore, code_digest, is_by_this_code, locked

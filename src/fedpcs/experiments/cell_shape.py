@@ -1,8 +1,12 @@
-"""What pages read of a finished cell, and so what its files must hold: checked where they are read, not where used."""
+"""What is read of a run's files, and so what they must hold: checked where they are read, not where they are used.
+
+Bounds are far beyond what any run writes. They keep sums and arrays that are made of the numbers within what floats and
+memory can hold.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -10,25 +14,34 @@ from fedpcs.errors import CorruptFile
 from fedpcs.experiments.dotted_keys import first_problem
 
 _SHAPE = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
+_Amount = Annotated[float, Field(ge=0.0, le=1e100)]
+_Number = Annotated[float, Field(ge=-1e100, le=1e100)]
+_Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_Count = Annotated[int, Field(ge=0, le=10**15)]
+_Client = Annotated[int, Field(ge=0, lt=10_000_000)]
 
 
 class _Spread(BaseModel):
     model_config = _SHAPE
-    minimum: float = Field(ge=0.0)
-    median: float = Field(ge=0.0)
-    maximum: float = Field(ge=0.0)
+    minimum: _Amount
+    median: _Amount
+    maximum: _Amount
 
 
 class _Spent(BaseModel):
     model_config = _SHAPE
     rho: _Spread
     epsilon: _Spread
-    num_clients: int = Field(ge=0)
+    num_clients: _Count
 
 
 class _Game(BaseModel):
     model_config = _SHAPE
-    exploitability: float | None
+    exploitability: _Number | None
+    standing: Literal["converged", "not-played"]
+    behaviour: Literal["rational", "static", "selfish", "raised"]
+    reward: list[_Amount]
+    announced_mean_budget: list[_Amount]
 
 
 class ResultShape(BaseModel):
@@ -37,29 +50,65 @@ class ResultShape(BaseModel):
     model_config = _SHAPE
     sampler: str
     seed: int
-    accuracy: float = Field(ge=0.0, le=1.0)
-    loss: float | None
-    rounds: int = Field(ge=0)
+    accuracy: _Share
+    loss: _Number | None
+    rounds: int = Field(ge=0, le=100_000)
+    ended_by: str
     spent: _Spent
-    delta: float
-    paid: float = Field(ge=0.0)
+    delta: _Share
+    paid: _Amount
     game: _Game
-    num_test: int = Field(ge=1)
-    num_parameters: int = Field(ge=1)
-    num_left: int = Field(ge=0)
+    num_test: _Count = Field(ge=1)
+    num_parameters: _Count = Field(ge=1)
+    num_left: _Count
+    times_designed: list[_Amount] | None = None
+    times_drawn: list[_Amount] | None = None
+    label_counts: list[list[_Count]] | None = None
     disclosure: str
 
 
-class RoundShape(BaseModel):
-    """A line of an arm's log."""
+class RunResultShape(BaseModel):
+    """A run's `result.json`."""
 
     model_config = _SHAPE
-    round: int = Field(ge=0)
+    name: str
+    arms: list[ResultShape]
+    is_exhausted: bool
+
+
+class _Draw(BaseModel):
+    model_config = _SHAPE
+    largest_weight: _Amount
+    inclusion_score: _Amount | None
+    evenness: _Amount
+
+
+class _Attempt(BaseModel):
+    model_config = _SHAPE
+    attempt: _Count
+    cohort: list[_Client]
+    heard: list[_Client]
+    failures: dict[str, _Count]
+    refusals: dict[str, _Count]
+
+
+class RoundShape(_Attempt):
+    """A line of an arm's log."""
+
+    round: int = Field(ge=0, le=100_000)
     rule: str
-    accuracy: float | None = Field(ge=0.0, le=1.0)
-    loss: float | None
+    accuracy: _Share | None
+    loss: _Number | None
     update_norm: _Spread
     noise_norm: _Spread
+    draw: _Draw
+    num_capped: _Count | None = None
+    mean_budget: _Amount
+    cohort_budget: _Amount
+    spent: _Spent
+    exploitability: _Number | None = None  # of rounds before which the game was solved anew
+    left: list[_Client]
+    given_up: list[_Attempt] = []
 
 
 class _Data(BaseModel):
@@ -72,10 +121,24 @@ class _Named(BaseModel):
     name: str
 
 
+class _Forced(BaseModel):
+    model_config = _SHAPE
+    at: str
+    differences: list[str]
+
+
 class ManifestShape(BaseModel):
     """A run's `manifest.json`."""
 
     model_config = _SHAPE
+    data_dir: str | None = None
+    forced: list[_Forced] = []
+    notes: list[str] = []
+
+
+class CellManifestShape(ManifestShape):
+    """What pages of sweeps read of it beyond that."""
+
     code: str
     data: _Data
     config: _Named

@@ -14,14 +14,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from fedpcs._files import lines_of, read_json, read_object, read_text, write_text
+from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.cell_shape import ManifestShape, ResultShape, RoundShape, check_shape
-from fedpcs.experiments.files import read_json, read_object, write_whole
+from fedpcs.experiments.cell_shape import CellManifestShape, ResultShape, RoundShape, check_shape
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.experiments.sweep_config import Cell, kept_key
 
 _MOST_SECONDS = 1e10
+_MOST_REASON = 2000
 # What a cell's process ends with if another command is at that cell.
 IN_USE = 75
 
@@ -82,13 +84,18 @@ class CellStore:
     def failure_of(self, cell: Cell) -> str:
         """Return why a cell could not be run; empty if it was not tried or was done."""
         path = self._failed(cell)
-        return "" if self.is_done(cell) or not path.is_file() else path.read_text("utf-8", errors="replace").strip()
+        if self.is_done(cell) or not path.is_file():
+            return ""
+        try:
+            return printable(read_text(path).strip(), _MOST_REASON)
+        except (OSError, ValueError) as error:
+            return f"why could not be read: {printable(error)}"
 
     def fail(self, cell: Cell, reason: str) -> None:
         """Write down why a cell could not be run. It is tried again the next time."""
         path = self._failed(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"{reason}\n".encode())
+        write_text(path, f"{reason}\n")
 
     def forget_failure(self, cell: Cell) -> None:
         """Take back what was written down, before a cell is tried again."""
@@ -101,7 +108,7 @@ class CellStore:
     def num_rounds_done(self, cell: Cell) -> int:
         """Return how many rounds of a cell are in its log."""
         try:
-            return self.arm_of(cell).log.read_bytes().count(b"\n")
+            return sum(line.endswith(b"\n") for line in lines_of(self.arm_of(cell).log))
         except OSError:
             return 0
 
@@ -114,7 +121,7 @@ class CellStore:
         run, arm = self.run_of(cell), self.arm_of(cell)
         remedy = f"Delete the folder {run.folder}, and the cell is run again."
         result = _read(arm.folder / "result.json", ResultShape, remedy)
-        manifest = _read(run.folder / "manifest.json", ManifestShape, remedy)
+        manifest = _read(run.folder / "manifest.json", CellManifestShape, remedy)
         is_other_run = kept_key(manifest["config"]) not in (cell.key, None)  # its name has the key too
         if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")

@@ -12,15 +12,15 @@ import contextlib
 import hashlib
 import io
 import re
-import zipfile
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedpcs._files import MOST_ARRAYS, PRIVATE_FOLDER, arrays_in, disk_errors, read_bytes, write_whole
+from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import PRIVATE_FOLDER, disk_errors, write_whole
 from fedpcs.learning.server_values import ServerState
 from fedpcs.sampling.tally import Tally
 
@@ -80,7 +80,7 @@ def _present(folder: Path) -> list[Path]:
 
 def _load(path: Path) -> tuple[ServerState, dict[str, Any]]:
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, MOST_ARRAYS)
     except OSError as error:
         raise CorruptFile(f"{path.name} cannot be read: {error.strerror}.") from None
     start = len(_MAGIC) + 64 + 1
@@ -90,11 +90,10 @@ def _load(path: Path) -> tuple[ServerState, dict[str, Any]]:
     if hashlib.sha256(body).hexdigest().encode() != content[len(_MAGIC) : start - 1]:
         raise CorruptFile(f"{path.name} is damaged: its checksum does not match.")
     try:
-        with np.load(io.BytesIO(body), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = arrays_in(io.BytesIO(body))
         return _state(arrays), _part(arrays, "extra.")
-    except (KeyError, OSError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise CorruptFile(f"{path.name} cannot be read: {error}.") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{path.name} cannot be read: {printable(error)}.") from None
 
 
 def _state(arrays: dict[str, Any]) -> ServerState:

@@ -15,9 +15,9 @@ from typing import Any
 from rich.table import Table
 
 from fedpcs import _format
+from fedpcs._files import disk_errors, read_object, write_json
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.experiments.cell_store import CellStore
-from fedpcs.experiments.files import disk_errors, read_object, write_json
 from fedpcs.experiments.page_export import can_write_parquet, export_csv, export_parquet
 from fedpcs.experiments.page_report import write_page
 from fedpcs.experiments.run_config import read_tables

@@ -7,18 +7,23 @@ refused with the same words.
 from __future__ import annotations
 
 import csv
-import tomllib
+import io
+import math
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from fedpcs import _validate
+from fedpcs._files import MOST_TABLE, open_regular
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import first_problem
+from fedpcs.experiments.toml_text import read_toml
 
 if TYPE_CHECKING:  # the solver brings Numba, and a misspelt key should not wait for it
     from fedpcs.game.population import Population
@@ -26,6 +31,7 @@ if TYPE_CHECKING:  # the solver brings Numba, and a misspelt key should not wait
 
 Number = float | int
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
+_MOST_ROW = 10_000  # characters
 _COLUMNS = ("privacy_aversion", "initial_budget", "num_samples", "weight")
 
 
@@ -98,13 +104,10 @@ def load_game_config(path: Path | None) -> GameConfig:
     if path is None:
         return GameConfig()
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InvalidInput(
-            f"{path}: no such file. Give the path of a game's TOML file, or none for the default."
-        ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path}: cannot be read as TOML: {error}.") from None
+        values = read_toml(path)
+    except (FileNotFoundError, IsADirectoryError) as error:
+        what = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
+        raise InvalidInput(f"{path}: {what}. Give the path of a game's TOML file, or none for the default.") from None
     try:
         return GameConfig.model_validate(values)
     except ValidationError as error:
@@ -173,30 +176,46 @@ def _listed(config: GameConfig, columns: dict[str, ArrayLike]) -> Population:
 def _read_csv(path: Path) -> dict[str, ArrayLike]:
     """Read a population file: a header with the columns' names, one client or type per row."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            rows = list(csv.reader(stream))
+        with open_regular(path, MOST_TABLE) as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+            return _columns(path, csv.reader(_lines(text)))
+    except InvalidInput:
+        raise
     except OSError as error:
         raise InvalidInput(f"population.file: {path} cannot be read: {error.strerror}.") from None
     except csv.Error as error:
         raise InvalidInput(f"population.file: {path} is not CSV: {error}. Save it as CSV.") from None
     except ValueError:  # undecodable bytes, or a null byte in the path
         raise InvalidInput(f"population.file: {str(path)!r} is not a UTF-8 text file. Save it as CSV.") from None
-    header = [name.strip() for name in rows[0]] if rows else []
+
+
+def _lines(text: TextIO) -> Iterator[str]:
+    while line := text.readline(_MOST_ROW + 1):
+        if len(line) > _MOST_ROW:
+            raise csv.Error(f"a line is longer than {_MOST_ROW:,} characters")
+        yield line
+
+
+def _columns(path: Path, rows: Iterator[list[str]]) -> dict[str, ArrayLike]:
+    """Check rows one by one and keep their numbers alone: a file of many is never held as text."""
+    header = [name.strip() for name in next(rows, [])]
     required = {"privacy_aversion", "initial_budget"}
     if len(set(header)) < len(header) or not required <= set(header) <= set(_COLUMNS):
         raise InvalidInput(
             f"{path}: line 1 must name the columns privacy_aversion, initial_budget (and, if wanted, num_samples, "
             f"weight), got {','.join(header)!r}."
         )
-    body = [(number, row) for number, row in enumerate(rows[1:], start=2) if any(cell.strip() for cell in row)]
-    if not body:
+    found = array("d")
+    for line, row in enumerate(rows, start=2):
+        if any(cell.strip() for cell in row):
+            found.extend(_numbers(path, line, row, header))
+    if not found:
         raise InvalidInput(f"{path}: no clients below the header. Add one row per client.")
-    values = [_numbers(path, number, row, header) for number, row in body]
-    return dict(zip(header, np.array(values).T, strict=True))
+    return dict(zip(header, np.array(found).reshape(-1, len(header)).T, strict=True))
 
 
 def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[float]:
-    from fedpcs.game.population import AVERSION_BOUNDS
+    from fedpcs.game.population import AVERSION_BOUNDS, MOST_SAMPLES
 
     if len(row) != len(header):
         raise InvalidInput(f"{path}: line {line} must have {len(header)} values like the header, got {len(row)}.")
@@ -206,9 +225,12 @@ def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[f
             number = float(cell)
         except ValueError:
             number = float("nan")
-        low, high = AVERSION_BOUNDS if name == "privacy_aversion" else (0.0, np.inf)
-        if not (low <= number <= high and np.isfinite(number)):
-            allowed = f"a number in [{low:g}, {high:g}]" if np.isfinite(high) else f"a number of at least {low:g}"
+        bounds = {"privacy_aversion": AVERSION_BOUNDS, "num_samples": (1.0, MOST_SAMPLES)}
+        low, high = bounds.get(name, (0.0, math.inf))
+        is_whole = name != "num_samples" or number.is_integer()
+        if not (low <= number <= high and math.isfinite(number) and is_whole):
+            kind = "a whole number" if name == "num_samples" else "a number"
+            allowed = f"{kind} in [{low:g}, {high:g}]" if math.isfinite(high) else f"a number of at least {low:g}"
             raise InvalidInput(f"{path}: line {line}: {name} must be {allowed}, got {cell.strip()!r}.")
         numbers.append(number)
     return numbers

@@ -9,8 +9,10 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from fedpcs._outside import shown
 from fedpcs._validate import did_you_mean, nearest
 from fedpcs.errors import InvalidInput
+from fedpcs.experiments.toml_text import parse_toml
 
 _MOST_NAMES = 20  # no key of ours has so many
 # Names that people try, and are too far from ours to be taken for a slip.
@@ -49,11 +51,11 @@ def read_value(text: str) -> Any:
         (0.5, 'iid')
     """
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"a value cannot be read as TOML: {error}. It begins {text[:40]!r}.") from None
+        return parse_toml(f"value = {text}")["value"]
+    except InvalidInput as error:
+        if isinstance(error.__cause__, tomllib.TOMLDecodeError):
+            return text.strip()
+        raise InvalidInput(f"a value {error} It begins {text[:40]!r}.") from None
 
 
 def dotted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -121,7 +123,7 @@ def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
     key = ".".join(map(str, path))
     if first["type"] == "extra_forbidden":
         there = sorted(_fields_at(tree, path[:-1]))
-        return f"unknown key '{key}'. {_meant(tree, path, there)}Keys there: {', '.join(there)}."
+        return f"unknown key {shown(key)}. {_meant(tree, path, there)}Keys there: {', '.join(there)}."
     if first["type"] == "value_error":
         words = str(first["ctx"]["error"])
         return words if words.endswith((".", "?")) else f"{words}."
@@ -131,7 +133,7 @@ def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
     wanted = " or ".join(dict.fromkeys(_wanted(detail) for detail in same_key))
     remedy = " Add what is missing, or leave it out." if first["type"] == "too_short" else ""
     meant = did_you_mean(first["input"], re.findall("'([^']+)'", wanted))
-    return f"{key} must be {wanted}, got {first['input']!r}.{remedy} {meant}".strip()
+    return f"{key} must be {wanted}, got {shown(first['input'])}.{remedy} {meant}".strip()
 
 
 def _wanted(detail: Any) -> str:
@@ -187,4 +189,6 @@ def _is_table(kind: Any) -> bool:
 
 
 def _is_label(part: object) -> bool:
-    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(("list[", "literal[")))
+    """Say whether a part of pydantic's path is no key but its name for one of the types that are allowed."""
+    begins = ("list[", "literal[", "function-after[")
+    return isinstance(part, str) and (part in {"int", "float", "str"} or part.startswith(begins))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,11 +10,13 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular
 from fedpcs._validate import FloatArray
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.equilibrium import Equilibrium
 
 _ARRAYS = ("budget", "retention", "reward", "mean_budget", "privacy_aversion", "initial_budget")
+_MAY_BE_ABSENT = ("weight", "num_samples", "cohort_size")
 _BEGINS = b"PK\x03\x04"  # an .npz file is a zip file
 _GIVE = "Give the .npz file that `fedpcs solve --out` writes; a game's TOML file goes with --game."
 
@@ -32,7 +32,9 @@ class StoredEquilibrium:
         mean_budget: (rounds,).
         privacy_aversion: (types,).
         initial_budget: (types,).
-        cohort_size: (rounds,), or None in files that do not say.
+        weight: (types,), or None in files that do not say.
+        num_samples: (types,), likewise.
+        cohort_size: (rounds,), likewise.
     """
 
     budget: FloatArray
@@ -41,6 +43,8 @@ class StoredEquilibrium:
     mean_budget: FloatArray
     privacy_aversion: FloatArray
     initial_budget: FloatArray
+    weight: FloatArray | None
+    num_samples: FloatArray | None
     cohort_size: FloatArray | None
 
 
@@ -80,10 +84,9 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
         CorruptFile: It begins as one, and cannot be read to its end.
     """
     try:
-        with path.open("rb") as stream:
+        with open_regular(path, MOST_ARRAYS) as stream:
             if stream.read(len(_BEGINS)) != _BEGINS:
                 raise InvalidInput(f"{path}: not an equilibrium file. {_GIVE}")
-            stream.seek(0)
             arrays = _arrays_in(path, stream)
     except FileNotFoundError:
         raise InvalidInput(f"{path}: no such file. Write one with `fedpcs solve --out {path}`.") from None
@@ -94,14 +97,14 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
     if strange := [name for name, array in arrays.items() if not _is_real(array)]:
         raise InvalidInput(f"{path}: {strange[0]} must be real numbers, got {arrays[strange[0]].dtype}. {_GIVE}")
     values = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
-    return StoredEquilibrium(**{name: values[name] for name in _ARRAYS}, cohort_size=values.get("cohort_size"))
+    stated: dict[str, Any] = {name: values.get(name) for name in _MAY_BE_ABSENT}
+    return StoredEquilibrium(**{name: values[name] for name in _ARRAYS}, **stated)
 
 
 def _arrays_in(path: Path, stream: BinaryIO) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(stream, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, TypeError, AttributeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return arrays_in(stream)
+    except ValueError:
         raise CorruptFile(
             f"{path}: damaged, or not an equilibrium file. Put back a copy, or write it again with `fedpcs solve "
             "--out`."

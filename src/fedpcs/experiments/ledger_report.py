@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from fedpcs._chain import unsealed
+from fedpcs._files import MOST_JSON, read_bytes
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
@@ -87,8 +88,8 @@ def _log_entries(path: Path) -> dict[str, int]:
 
 def _agreed_entries(path: Path) -> dict[str, int]:
     try:
-        return {"runs": len(unsealed(path.read_bytes())[0])}
-    except (ValueError, RecursionError) as error:
+        return {"runs": len(unsealed(read_bytes(path, MOST_JSON))[0])}
+    except (OSError, ValueError, RecursionError) as error:
         raise CorruptFile(f"{path}: is damaged: {error}. Put back a copy.") from None
 
 

@@ -7,8 +7,6 @@ the node together with the app. Nobody else on the machine may read it; so it is
 from __future__ import annotations
 
 import os
-import stat
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -16,17 +14,19 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fedpcs import _validate
+from fedpcs._files import MOST_TEXT, open_regular
+from fedpcs._outside import printable
 from fedpcs.engines.flower.client_books import ClientBooks, Preferences, refuse_open
 from fedpcs.engines.flower.conditions import Conditions
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import first_problem
 from fedpcs.experiments.run_config import Number, RunConfig
+from fedpcs.experiments.toml_text import parse_toml
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_rho
 
 VARIABLE = "FEDPCS_NODE_SETTINGS"
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-_MOST_BYTES = 2**16
 
 
 class Accepts(BaseModel):
@@ -124,12 +124,11 @@ def read_settings(path: Path) -> NodeSettings:
     Raises:
         InvalidInput: Other users of the machine can read them, or they are none.
     """
+    text = _private_text(path)
     try:
-        values = tomllib.loads(_private_text(path))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{path}: cannot be read as TOML: {error}.") from None
+        values = parse_toml(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
     try:
         found = NodeSettings.model_validate(values)
     except ValidationError as error:
@@ -143,18 +142,16 @@ def _beside(path: Path, name: str | None) -> str | None:
 
 def _private_text(path: Path) -> str:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a FIFO without a writer would hold it up
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    with open(handle, "rb") as stream:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode):
-            raise InvalidInput(f"{path}: is no file. Give the node's settings as a TOML file.")
-        refuse_open(path, found.st_mode)
-        content = stream.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        raise InvalidInput(f"{path}: must have at most {_MOST_BYTES:,} bytes. Give the node's settings alone.")
-    return content.decode("utf-8-sig")
+        with open_regular(path, MOST_TEXT) as stream:
+            refuse_open(path, os.fstat(stream.fileno()).st_mode)
+            return stream.read().decode("utf-8-sig")
+    except OSError as error:
+        words = f"{path}: cannot be read: {error.strerror}. Give the node's settings as a TOML file."
+        raise InvalidInput(words) from None
+    except ValueError as error:  # no text, or a name that no file can have
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{path}: cannot be read: {printable(error)}.") from None
 
 
 def conditions_of(config: RunConfig) -> Conditions:

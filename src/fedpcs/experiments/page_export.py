@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from fedpcs._extras import pip_install
+from fedpcs._files import write_text, write_whole
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.page import Page
 
 Cell = str | int | float | bool | None
@@ -36,7 +36,7 @@ def export_csv(page: Page, path: Path) -> None:
     writer = csv.writer(stream)
     writer.writerow(columns)
     writer.writerows([_written(row[name]) for name in columns] for row in rows)
-    write_whole(path, stream.getvalue().encode())
+    write_text(path, stream.getvalue())
 
 
 def export_parquet(page: Page, path: Path) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fedpcs._files import disk_errors, write_text, write_whole
 from fedpcs.experiments.dark_figures import GROUND
-from fedpcs.experiments.files import disk_errors, write_whole
 from fedpcs.experiments.page import Page
 from fedpcs.experiments.page_figures import Drawn, draw_all
 from fedpcs.experiments.templates import template
@@ -39,7 +39,7 @@ def write_page(page: Page, folder: Path) -> Path:
         for path in figures.glob("*.png"):  # what an earlier page left there is not this page's figure
             if path.name not in mine:
                 path.unlink(missing_ok=True)
-    write_whole(report, _rendered(page, drawn).encode())
+    write_text(report, _rendered(page, drawn))
     return report
 
 

@@ -9,6 +9,8 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
 
+from fedpcs._outside import message
+
 LINE_SECONDS = 60.0
 
 
@@ -48,7 +50,7 @@ class ProgressBar:
 
     def say(self, words: str) -> None:
         """Print a line above the bar."""
-        self._progress.console.print(words, highlight=False, markup=False, soft_wrap=True)
+        self._progress.console.print(message(words), highlight=False, markup=False, soft_wrap=True)
 
     def _tell(self) -> None:
         while not self._is_over.wait(LINE_SECONDS):

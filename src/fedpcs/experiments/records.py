@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from fedpcs._files import NEW_RUN
 from fedpcs._outside import printable
 from fedpcs.engines.base import Score
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.files import NEW_RUN
 from fedpcs.learning.server_values import Heard, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import report_round

@@ -13,13 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fedpcs import _format
+from fedpcs._files import check_folder, disk_errors, write_text
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.experiments.cell_store import CellStore, Done
 from fedpcs.experiments.compare import carry_out, raise_if_damaged, raise_if_failed
 from fedpcs.experiments.exhibits.accuracy_cells import Run
 from fedpcs.experiments.exhibits.profiles import Profile
 from fedpcs.experiments.exhibits.registry import Wanted, exhibit
-from fedpcs.experiments.files import check_folder, disk_errors, write_whole
 from fedpcs.experiments.page import Page
 from fedpcs.experiments.page_export import export_csv
 from fedpcs.experiments.page_markdown import as_markdown
@@ -126,7 +126,7 @@ def write_exhibit(page: Page, folder: Path) -> Path:
         export_csv(page, folder / "records.csv")
     else:
         (folder / "records.csv").unlink(missing_ok=True)
-    write_whole(folder / "report.md", as_markdown(page).encode())
+    write_text(folder / "report.md", as_markdown(page))
     return report
 
 

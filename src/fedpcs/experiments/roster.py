@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import NEW_RUN, read_object, write_json
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
-from fedpcs.experiments.files import NEW_RUN, read_object, write_json
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.learning.sizes import MOST_SAMPLES, size_cap
 

@@ -5,22 +5,34 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.experiments.dotted_keys import first_problem, read_override, set_key
 from fedpcs.experiments.presets import preset_names, preset_text
+from fedpcs.experiments.toml_text import parse_toml, read_toml
 from fedpcs.learning.sizes import MOST_SAMPLES
 from fedpcs.sampling import make_sampler
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-Number = float | int
+
+
+def _as_float_can(value: int) -> int:
+    try:
+        float(value)
+    except OverflowError:
+        raise PydanticCustomError("too_large", "a whole number below 1e308") from None
+    return value
+
+
+# What a key may be given that stands for a number: whole numbers of hundreds of digits are none.
+Number = float | Annotated[int, AfterValidator(_as_float_can)]
 
 
 class DataConfig(BaseModel):
@@ -253,11 +265,19 @@ def read_tables(source: str) -> dict[str, Any]:
     Raises:
         InvalidInput: No such file, or not TOML.
     """
-    where, text = _text_of(source)
+    if source in preset_names():
+        return parse_toml(preset_text(source))
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also a number of too many digits, and tables nested too deep
-        raise InvalidInput(f"{where}: cannot be read as TOML: {error}.") from None
+        return read_toml(Path(source))
+    except FileNotFoundError:
+        meant = _validate.did_you_mean(source, preset_names())
+        raise InvalidInput(
+            f"{source}: no such file or preset. {meant} Presets are {', '.join(preset_names())}.".replace("  ", " ")
+        ) from None
+    except IsADirectoryError:
+        raise InvalidInput(
+            f"{source}: is a folder. Give a TOML file, or go on with a run by `fedpcs resume`."
+        ) from None
 
 
 def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
@@ -279,24 +299,6 @@ def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
 def as_toml(config: RunConfig) -> str:
     """Return a configuration as TOML, every key written out."""
     return _toml(config.model_dump(exclude_none=True))
-
-
-def _text_of(source: str) -> tuple[str, str]:
-    if source in preset_names():
-        return f"preset {source}", preset_text(source)
-    try:
-        return source, Path(source).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        meant = _validate.did_you_mean(source, preset_names())
-        raise InvalidInput(
-            f"{source}: no such file or preset. {meant} Presets are {', '.join(preset_names())}.".replace("  ", " ")
-        ) from None
-    except IsADirectoryError:
-        raise InvalidInput(
-            f"{source}: is a folder. Give a TOML file, or go on with a run by `fedpcs resume`."
-        ) from None
-    except (OSError, ValueError) as error:  # no text, or a name that no file can have
-        raise InvalidInput(f"{source!r}: cannot be read: {error}.") from None
 
 
 def _set(values: dict[str, Any], override: str) -> None:

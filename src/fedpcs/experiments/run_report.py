@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fedpcs import _format
-from fedpcs.experiments.files import write_whole
+from fedpcs._files import write_text
 from fedpcs.experiments.headline import headline as headline_of
 from fedpcs.experiments.run_figures import draw_all
 from fedpcs.experiments.run_figures_partition import split_words
@@ -32,7 +32,7 @@ def write_report(store: RunStore) -> Path:
         CorruptFile: A file of the run is damaged.
         FedpcsError: The page cannot be written.
     """
-    write_whole(store.report, render(read_run(store)).encode())
+    write_text(store.report, render(read_run(store)))
     return store.report
 
 

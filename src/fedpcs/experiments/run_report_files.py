@@ -122,7 +122,7 @@ def mean_track(tracks: Sequence[Track]) -> Track:
 def _read_arm(store: RunStore, sampler: str, seed: int) -> ArmFiles:
     arm = store.arm(sampler, seed)
     rounds, result = tuple(arm.rounds()), arm.result
-    check_arm(arm.folder, rounds, result)
+    check_arm(arm.folder, rounds, result, store.config().data.num_clients)
     return ArmFiles(seed, rounds, result)
 
 

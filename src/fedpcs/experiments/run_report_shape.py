@@ -1,4 +1,4 @@
-"""What a run's report reads of an arm beyond what pages of sweeps do, checked before anything is drawn."""
+"""What a run's report reads of an arm, checked before anything is drawn."""
 
 from __future__ import annotations
 
@@ -6,52 +6,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from fedpcs.errors import CorruptFile
-from fedpcs.experiments.cell_shape import ResultShape, RoundShape, check_shape
+from fedpcs.experiments.cell_shape import RoundShape, check_shape
 
 _REMEDY = "Put back a copy of the file, or start a new run."
 
 
-class _Attempt(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-    failures: dict[str, int]
-    refusals: dict[str, int]
-
-
-class _Draw(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
-    largest_weight: float = Field(ge=0.0)
-
-
-class _Result(ResultShape):
-    ended_by: str
-
-
-class _Round(RoundShape):
-    attempt: int = Field(ge=0)
-    cohort: list[int]
-    heard: list[int]
-    draw: _Draw
-    num_capped: int | None = Field(None, ge=0)
-    failures: dict[str, int]
-    refusals: dict[str, int]
-    left: list[int]
-    given_up: list[_Attempt] = Field(default_factory=list)
-
-
-def check_arm(folder: Path, rounds: Sequence[Any], result: Any) -> None:
-    """Check that an arm's log and its result, where it has one, hold what is shown, and agree on how far it came.
+def check_arm(folder: Path, rounds: Sequence[Any], result: Any, num_clients: int) -> None:
+    """Check that an arm's log and its result, where it has one, hold what is shown, and agree with each other.
 
     Raises:
         CorruptFile: They do not; says which file, what is wrong, and the remedy.
     """
     log = folder / "rounds.jsonl"
-    for number, line in enumerate(rounds, 1):
-        check_shape(line, _Round, f"{log}: line {number}", _REMEDY)
+    for number, line in enumerate(rounds):
+        where = f"{log}: line {number + 1}"
+        check_shape(line, RoundShape, where, _REMEDY)
+        if line["round"] != number:
+            raise CorruptFile(f"{where} is of round {line['round']}. {_REMEDY}")
+        if max((*line["cohort"], *line["heard"], *line["left"]), default=0) >= num_clients:
+            raise CorruptFile(f"{where} names a client that is none of the {num_clients:,}. {_REMEDY}")
     if result is None:
         return
-    check_shape(result, _Result, str(folder / "result.json"), _REMEDY)
+    path = folder / "result.json"
     if len(rounds) < result["rounds"]:
         raise CorruptFile(f"{log}: has {len(rounds)} of the {result['rounds']} rounds of result.json. {_REMEDY}")
+    for name in ("times_designed", "times_drawn", "label_counts"):
+        if (listed := result.get(name)) is not None and len(listed) != num_clients:
+            raise CorruptFile(f"{path}: {name} must have an entry for each of {num_clients:,} clients. {_REMEDY}")
+    if len({len(row) for row in result.get("label_counts") or ()}) > 1:
+        raise CorruptFile(f"{path}: label_counts must be a table. {_REMEDY}")

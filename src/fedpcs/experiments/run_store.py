@@ -6,6 +6,7 @@ config.toml   manifest.json   lock   arms/SAMPLER-seedN/…   report.html   resu
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import functools
 import hashlib
@@ -23,9 +24,10 @@ from typing import Any
 from pydantic import ValidationError
 
 import fedpcs
+from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, open_own, read_object, write_json, write_whole
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import NEW_RUN, PRIVATE_FOLDER, read_object, write_json, write_whole
+from fedpcs.experiments.cell_shape import ManifestShape, RunResultShape, check_shape
 from fedpcs.experiments.own_code import digests
 from fedpcs.experiments.run_config import RunConfig, as_toml, load_run_config
 
@@ -54,12 +56,19 @@ class RunStore:
     def result(self) -> dict[str, Any] | None:
         """What the run came to; None while it is not done."""
         path = self.folder / "result.json"
-        return read_object(path, "name", "arms", "is_exhausted") if path.exists() else None
+        if not path.exists():
+            return None
+        found = read_object(path)
+        check_shape(found, RunResultShape, str(path), NEW_RUN)
+        return found
 
     @property
     def manifest(self) -> dict[str, Any]:
         """What the run was started with."""
-        return read_object(self.folder / "manifest.json")
+        path = self.folder / "manifest.json"
+        found = read_object(path)
+        check_shape(found, ManifestShape, str(path), NEW_RUN)
+        return found
 
     def arm(self, sampler: str, seed: int) -> ArmStore:
         """Return the store of one sampler and seed."""
@@ -214,8 +223,10 @@ def locked(folder: Path) -> Iterator[None]:
         raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
     try:
         folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        handle = open_own(folder / "lock")
     except OSError as error:
+        if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
         raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
     try:
         if not _lock(handle):
@@ -233,8 +244,8 @@ def locked(folder: Path) -> Iterator[None]:
 def is_locked(folder: Path) -> bool:
     """Say whether a process works on a run's folder at this moment."""
     try:
-        handle = os.open(folder / "lock", os.O_RDWR)
-    except (FileNotFoundError, NotADirectoryError):
+        handle = open_own(folder / "lock", os.O_RDWR, creates=False)
+    except OSError:  # no such file, or something else of that name: no process of ours holds it
         return False
     try:
         return not _lock(handle)

@@ -12,11 +12,12 @@ import json
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import fedpcs
-from fedpcs.experiments.files import disk_errors, write_whole
+from fedpcs._files import arrays_in, disk_errors, read_bytes, write_whole
 from fedpcs.experiments.run_config import RunConfig
 from fedpcs.experiments.schedule import Schedule, is_played, make_schedule, selection_of
 from fedpcs.sampling import Sampler
@@ -74,14 +75,17 @@ def _write(path: Path, schedule: Schedule) -> None:
 def _read(path: Path) -> Schedule | None:
     """Return a schedule that was kept; None if there is none, or it is damaged: then it is solved again."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, 8 * _MOST_BYTES)
     except OSError:
         return None
     if hashlib.sha256(content[32:]).digest() != content[:32]:
         return None
-    with np.load(io.BytesIO(content[32:]), allow_pickle=False) as kept:
-        words = json.loads(str(kept["words"]))
-        return Schedule(**{name: kept[name] for name in _ARRAYS}, **words)
+    try:
+        kept = arrays_in(io.BytesIO(content[32:]))
+        words: dict[str, Any] = json.loads(str(kept["words"]))
+        return Schedule(**{**words, **{name: kept[name] for name in _ARRAYS}})
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 @cache

@@ -78,10 +78,15 @@ def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) 
     if config.budget_cap is not None:
         _check_caps(stored, game, config.budget_cap)
     crowd = game.population
-    for name, ours in (("privacy_aversion", crowd.privacy_aversion), ("initial_budget", crowd.initial_budget)):
+    stated = {"privacy_aversion": crowd.privacy_aversion, "initial_budget": crowd.initial_budget}
+    stated |= {"weight": crowd.weight, "num_samples": crowd.num_samples, "cohort_size": game.cohort_size}
+    for name, ours in stated.items():
         theirs = getattr(stored, name)
+        if theirs is None:
+            continue
         if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0.0, atol=1e-9):
-            raise InvalidInput(f"{name} in the file is not this game's: another population, seed or num_clients?")
+            meant = "another population, seed, num_clients or cohort"
+            raise InvalidInput(f"{name} in the file is not this game's: {meant}? Give the game it was solved for.")
     if isinstance(config.reward, str):
         return
     if not np.allclose(stored.reward, game.reward_path(config.reward), rtol=0.0, atol=1e-9):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fedpcs._extras import pip_install
+from fedpcs._files import disk_errors
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.files import disk_errors
 
 # What TensorBoard calls it, and where a round's line has it.
 _SCALARS: dict[str, tuple[str, ...]] = {

@@ -16,7 +16,15 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 
 AVERSION_BOUNDS = (0.001, 0.999)
+MOST_SAMPLES = 1e12
+# Types are arrays in memory; how many clients a type stands for is one number.
+MOST_TYPES = 10_000_000
+MOST_CLIENTS = 10**15
+_MOST_WEIGHT = 1e100  # sums of larger ones leave the range of floats
 DEFAULT_BUDGET_BOUNDS = (0.01, 12.0)
+
+
+_BY_TYPES = "More clients than that are told apart by type: population.bins, or a weight per entry."
 
 
 @dataclass(frozen=True)
@@ -94,18 +102,24 @@ def histogram(
     )
     size = aversion.size
     budget = _validate.vector("initial_budget", initial_budget, length=size, low=0.0)
-    mass = _validate.vector("weight", weight, length=size, low=0.0)
-    samples = (
-        np.ones(size) if num_samples is None else _validate.vector("num_samples", num_samples, length=size, low=1.0)
-    )
+    mass = _validate.vector("weight", weight, length=size, low=0.0, high=_MOST_WEIGHT)
+    samples = np.ones(size) if num_samples is None else _sizes(num_samples, size)
     if not budget.min() > 0.0:
         raise InvalidInput(
             f"initial_budget must be above 0, got {float(budget.min())!r}. Use at least budget_bounds[0]."
         )
     if not mass.sum() > 0.0:
         raise InvalidInput("weight must have at least one positive entry, got all zeros.")
-    clients = _validate.integer("num_clients", num_clients, low=1)
+    clients = _validate.integer("num_clients", num_clients, low=1, high=MOST_CLIENTS)
     return Population(aversion, budget, mass / mass.sum(), clients, samples)
+
+
+def _sizes(num_samples: ArrayLike, num_types: int) -> FloatArray:
+    """Return how many records clients have: whole numbers."""
+    found = _validate.vector("num_samples", num_samples, length=num_types, low=1.0, high=MOST_SAMPLES)
+    if (broken := np.flatnonzero(found != np.floor(found))).size:
+        raise InvalidInput(f"num_samples[{broken[0]}] must be a whole number, got {float(found[broken[0]])!r}.")
+    return found
 
 
 def uniform(num_clients: int, seed: int, budget_bounds: tuple[float, float] = DEFAULT_BUDGET_BOUNDS) -> Population:
@@ -117,7 +131,7 @@ def uniform(num_clients: int, seed: int, budget_bounds: tuple[float, float] = DE
         >>> round(float(uniform(100, seed=0).initial_budget.mean()), 3)
         6.376
     """
-    clients = _validate.integer("num_clients", num_clients, low=1)
+    clients = _validate.integer("num_clients", num_clients, low=1, high=MOST_TYPES, remedy=_BY_TYPES)
     rng = np.random.default_rng(_validate.integer("seed", seed, low=0))
     low, high = check_bounds(budget_bounds)
     aversion = rng.uniform(0.0, 1.0, clients).clip(*AVERSION_BOUNDS)
@@ -131,8 +145,8 @@ def uniform_density(
 ) -> Population:
     """Return the default population's density itself, as a histogram of bins[0] × bins[1] cells."""
     low, high = check_bounds(budget_bounds)
-    aversion_bins = _validate.integer("bins[0]", bins[0], low=1)
-    budget_bins = _validate.integer("bins[1]", bins[1], low=1)
+    aversion_bins = _validate.integer("bins[0]", bins[0], low=1, high=MOST_TYPES)
+    budget_bins = _validate.integer("bins[1]", bins[1], low=1, high=MOST_TYPES // aversion_bins)
     aversion = ((np.arange(aversion_bins) + 0.5) / aversion_bins).clip(*AVERSION_BOUNDS)
     budget = low + (high - low) * (np.arange(budget_bins) + 0.5) / budget_bins
     grid_aversion, grid_budget = (axis.ravel() for axis in np.meshgrid(aversion, budget, indexing="ij"))

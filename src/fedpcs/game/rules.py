@@ -21,6 +21,7 @@ Selection = Literal["budget-aware", "budget-blind"]
 # Beyond these, sums of squares leave the range floats can hold, or a table the memory of any machine.
 MOST = 1e12
 MOST_ROUNDS = 100_000
+MOST_ENTRIES = 1_000_000_000  # of a table of budgets: 8 GB
 SELECTIONS: tuple[Selection, ...] = ("budget-aware", "budget-blind")
 
 
@@ -158,6 +159,11 @@ def make_game(
     bounds = check_bounds(budget_bounds)
     crowd = uniform(100, seed=0, budget_bounds=bounds) if population is None else population
     rounds = _validate.integer("last_round", last_round, low=1, high=MOST_ROUNDS) + 1
+    if rounds * crowd.num_types > MOST_ENTRIES:
+        raise InvalidInput(
+            f"rounds × types must be at most {MOST_ENTRIES:,}, got {rounds:,} × {crowd.num_types:,}. Play "
+            "fewer rounds, or tell fewer types apart."
+        )
     if cohort_size is None:
         cohort_size = cohort_from_ratio(0.2, crowd.num_clients)
     if np.ndim(cohort_size) == 0:

@@ -15,6 +15,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedpcs._files import MOST_ARRAYS, read_bytes
+
 _HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
 # How words are read for checksums, by the number the log begins with.
@@ -35,7 +37,10 @@ class _Log:
 
 def find_damage(path: Path) -> str | None:
     """Return what is damaged in a log; None if nothing is, or there is no log."""
-    content = _read(path)
+    try:
+        content = _read(path)
+    except OSError as error:
+        return f"its log cannot be read: {error.strerror}"
     while (finding := _find_damage(content)) is not None:
         again = _read(path)
         if again == content:
@@ -46,7 +51,7 @@ def find_damage(path: Path) -> str | None:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path, MOST_ARRAYS)
     except FileNotFoundError:
         return b""
 

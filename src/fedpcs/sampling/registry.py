@@ -39,7 +39,7 @@ SAMPLERS: dict[str, type[Any]] = {
 }
 
 
-def make_sampler(name: str, **settings: Any) -> Sampler:
+def make_sampler(name: str, /, **settings: Any) -> Sampler:
     """Return the sampler `name` with the settings given.
 
     Args:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fedpcs import _validate
 from fedpcs._chain import sealed_line, unsealed
+from fedpcs._files import MOST_JSON, read_bytes
 from fedpcs._outside import printable
 from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values, refuse_changed
 from fedpcs.engines.flower.conditions import Conditions, refuse_outside
@@ -175,12 +176,12 @@ class ClientBooks:
         if not self._agreed.exists():
             return {}
         try:
-            found, _ = unsealed(self._agreed.read_bytes())
+            found, _ = unsealed(read_bytes(self._agreed, MOST_JSON))
             return {
                 run: (announcement_of(one["announcement"]), [Rho(nanos).nanos for nanos in one["budgets"]])
                 for run, one in found.items()
             }
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptFile(f"{self._agreed}: not a client's budgets ({error}). Put back a copy.") from None
 
     def _write(self, plans: dict[str, tuple[Announcement, list[int]]]) -> None:

@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedpcs._files import MOST_DATA
 from fedpcs.learning.datasets.catalogue import Entry, find_entry
 from fedpcs.learning.datasets.dataset import Dataset
 from fedpcs.learning.datasets.idx import unzipped
@@ -104,10 +105,13 @@ def _files(entry: Entry, folder: Path) -> tuple[FileCheck, ...]:
 
 
 def _content_sha256(path: Path) -> str:
-    if path.suffix == ".gz":
-        return hashlib.sha256(unzipped(path)).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    num_bytes = 0
+    with unzipped(path) as stream:
+        while (chunk := stream.read(1 << 20)) and num_bytes <= MOST_DATA:
+            digest.update(chunk)
+            num_bytes += len(chunk)
+    return digest.hexdigest()
 
 
 def _verdict(entry: Entry, folder: Path, dataset: Dataset, files: tuple[FileCheck, ...]) -> Verdict:

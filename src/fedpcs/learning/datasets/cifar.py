@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import MOST_DATA, read_bytes
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.learning.datasets.splits import Splits
 
@@ -48,12 +49,13 @@ def _rows(path: Path, num_labels: int, num_classes: int) -> NDArray[np.uint8]:
             "the Python version is pickled and is never read, for a pickle can run code."
         )
     record_bytes = num_labels + _IMAGE_BYTES
-    num_bytes = path.stat().st_size
+    content = read_bytes(path, MOST_DATA)
+    num_bytes = len(content)
     if num_bytes == 0 or num_bytes % record_bytes:
         raise CorruptFile(
             f"{path} must be records of {record_bytes} bytes, got {num_bytes} bytes. Delete it and fetch it again."
         )
-    rows = np.fromfile(path, np.uint8).reshape(-1, record_bytes)
+    rows = np.frombuffer(content, np.uint8).reshape(-1, record_bytes)
     if (largest := int(_labels(rows, num_labels).max())) >= num_classes:
         raise CorruptFile(
             f"{path} must have labels in [0, {num_classes - 1}], got {largest}. Delete it and fetch it again."

@@ -15,8 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import open_regular
+from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
 
+_MOST_IMAGE = 2**24
 _CACHE = ".fedpcs-decoded"
 _REMEDY = "Delete it to go on without it, or delete the data set's folder and fetch it again."
 
@@ -49,12 +52,12 @@ def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
     from PIL import Image
 
     try:
-        with Image.open(path, formats=("PNG", "JPEG")) as image:
+        with open_regular(path, _MOST_IMAGE) as stream, Image.open(stream, formats=("PNG", "JPEG")) as image:
             size = image.size
             # The size is read from the header, so that a wrong one is refused before its pixels are decoded.
             pixels = np.asarray(image.convert("RGB")) if size == (side, side) else None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise CorruptFile(f"{path} must be a PNG or JPEG image: {error}. {_REMEDY}") from None
+    except Exception as error:  # a damaged image can fail in any part of its reader
+        raise CorruptFile(f"{path} must be a PNG or JPEG image: {printable(error)}. {_REMEDY}") from None
     if pixels is None:
         raise CorruptFile(f"{path} must be an image of {side}×{side}, got {size[0]}×{size[1]}. {_REMEDY}")
     return pixels

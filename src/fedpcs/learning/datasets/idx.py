@@ -12,15 +12,20 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import MOST_DATA, open_regular
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.learning.datasets.splits import Splits
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_CHUNK_BYTES = 1 << 20
 
 
 def load_fashion_mnist(folder: Path) -> Splits:
@@ -38,15 +43,20 @@ def find_idx(folder: Path, stem: str) -> Path:
     raise InvalidInput(f"{folder / stem}-ubyte.gz is missing. Put the published file there, or fetch the data set.")
 
 
-def unzipped(path: Path) -> bytes:
-    """Return the unzipped content of a file, whether or not it is gzipped."""
-    raw = path.read_bytes()
-    if not raw.startswith(_GZIP_MAGIC):
-        return raw
-    try:
-        return gzip.decompress(raw)
-    except (EOFError, OSError, zlib.error) as error:
-        raise CorruptFile(f"{path} must be a whole gzip file: {error}. Delete it and fetch it again.") from None
+@contextmanager
+def unzipped(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file to be read piece by piece, whether or not it is gzipped; nothing is unpacked before it is read.
+
+    Raises:
+        CorruptFile: It is gzipped, and damaged.
+    """
+    with open_regular(path, MOST_DATA) as raw:
+        is_gzipped = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        raw.seek(0)
+        try:
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=raw) if is_gzipped else raw)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise CorruptFile(f"{path} must be a whole gzip file: {error}. Delete it and fetch it again.") from None
 
 
 def _pair(images_path: Path, labels_path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -61,21 +71,30 @@ def _pair(images_path: Path, labels_path: Path) -> tuple[NDArray[np.uint8], NDAr
 
 
 def _read_idx(path: Path, *, num_axes: int) -> NDArray[np.uint8]:
-    content = unzipped(path)
     magic = bytes((0, 0, 8, num_axes))
-    if not content.startswith(magic):
-        raise CorruptFile(
-            f"{path} must begin with {magic.hex(' ')}, got {content[:4].hex(' ')}. Delete it and fetch it again."
-        )
-    header = 4 + 4 * num_axes
-    if len(content) < header:
-        raise CorruptFile(
-            f"{path} must have a header of {header} bytes, got {len(content)} bytes. Delete it and fetch it again."
-        )
-    shape = tuple(int(n) for n in np.frombuffer(content, ">u4", count=num_axes, offset=4))
-    if len(content) != header + math.prod(shape):
-        raise CorruptFile(
-            f"{path} must have {header + math.prod(shape)} bytes for its shape {shape}, got {len(content)}. "
-            "Delete it and fetch it again."
-        )
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()  # `content` cannot be written to
+    length = 4 + 4 * num_axes
+    with unzipped(path) as stream:
+        header = stream.read(length)
+        if not header.startswith(magic):
+            raise CorruptFile(
+                f"{path} must begin with {magic.hex(' ')}, got {header[:4].hex(' ')}. Delete it and fetch it again."
+            )
+        if len(header) < length:
+            raise CorruptFile(
+                f"{path} must have a header of {length} bytes, got {len(header)} bytes. Delete it and fetch it again."
+            )
+        shape = tuple(int(n) for n in np.frombuffer(header, ">u4", offset=4))
+        if math.prod(shape) > MOST_DATA:
+            raise CorruptFile(f"{path} must have at most {MOST_DATA:,} bytes, got shape {shape}. Delete it.")
+        content = np.empty(math.prod(shape), np.uint8)
+        num_read = 0
+        while num_read < content.size and (chunk := stream.read(min(_CHUNK_BYTES, content.size - num_read))):
+            content[num_read : num_read + len(chunk)] = np.frombuffer(chunk, np.uint8)
+            num_read += len(chunk)
+        if num_read < content.size or stream.read(1):
+            found = f"{length + num_read}" if num_read < content.size else "more"
+            raise CorruptFile(
+                f"{path} must have {length + content.size} bytes for its shape {shape}, got {found}. "
+                "Delete it and fetch it again."
+            )
+    return content.reshape(shape)

@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import MOST_JSON, read_text
+from fedpcs._outside import shown
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.learning.datasets.decoding import decoded_images
 from fedpcs.learning.datasets.splits import Splits
@@ -73,7 +75,7 @@ def _annotated(folder: Path, classes: tuple[str, ...]) -> Labelled:
         name, _, rest = line.partition("\t")
         class_name = rest.partition("\t")[0]
         if class_name not in labels:
-            raise CorruptFile(f"{annotations} must name a class of wnids.txt in each line, got {line!r}. {_AGAIN}")
+            raise CorruptFile(f"{annotations} must name a class of wnids.txt in each line, got {shown(line)}. {_AGAIN}")
         if name in present:
             labelled.append((present.pop(name), labels[class_name]))
     if present:
@@ -91,7 +93,7 @@ def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise InvalidInput(f"{path} is missing. Put the published file there, or fetch the data set.")
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [line.strip() for line in read_text(path, MOST_JSON).splitlines()]
     except UnicodeDecodeError:
         raise CorruptFile(f"{path} must be text. {_AGAIN}") from None
     return [line for line in lines if line]

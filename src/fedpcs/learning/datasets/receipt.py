@@ -10,6 +10,8 @@ import hashlib
 import json
 from pathlib import Path
 
+from fedpcs._files import MOST_ARRAYS, open_regular, read_text
+
 _RECEIPT = ".fedpcs-fetched.json"
 
 
@@ -21,8 +23,8 @@ def write_receipt(folder: Path) -> None:
 def is_as_fetched(folder: Path) -> bool:
     """Return whether a tree has a note, and still is what the note says."""
     try:
-        noted = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        noted = json.loads(read_text(folder / _RECEIPT))
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(noted, dict) and noted.get("sha256") == tree_digest(folder)
 
@@ -33,6 +35,7 @@ def tree_digest(folder: Path) -> str:
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
         if not name.parts[0].startswith("."):
-            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            with open_regular(path, MOST_ARRAYS) as stream:
+                content = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"{name.as_posix()}\0{content}\n".encode())
     return digest.hexdigest()

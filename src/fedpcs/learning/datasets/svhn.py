@@ -8,14 +8,23 @@ References:
 
 from __future__ import annotations
 
+import os
+import struct
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedpcs._files import MOST_DATA, open_regular
+from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.learning.datasets.splits import Splits
+
+_NUMBERS = {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "double", "single"}
+_PACKED = 15
+_CHUNK_BYTES = 1 << 20
 
 
 def load_svhn(folder: Path) -> Splits:
@@ -26,7 +35,8 @@ def load_svhn(folder: Path) -> Splits:
 
 def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     content = _content(path)
-    images, labels = np.asarray(content.get("X")), np.asarray(content.get("y")).reshape(-1)
+    images, labels = (np.asarray(content.get(name)) for name in ("X", "y"))
+    labels = labels.reshape(-1)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[:3] != (32, 32, 3):
         found = f"{images.dtype} of shape {images.shape}"
         raise CorruptFile(
@@ -43,14 +53,40 @@ def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _content(path: Path) -> dict[str, Any]:
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     if not path.is_file():
         raise InvalidInput(f"{path} is missing. Put the published file there, or fetch the data set.")
-    try:
-        content: dict[str, Any] = loadmat(path, variable_names=["X", "y"])
-    except Exception as error:  # a damaged file can fail in any part of the reader
-        raise CorruptFile(
-            f"{path} must be a MATLAB file with X and y: {error}. Delete it and fetch it again."
-        ) from None
+    with open_regular(path, MOST_DATA) as stream:
+        try:
+            _check_unpacked(stream)
+            # Of other kinds, such as lists of lists, nothing is read: they may be nested without end.
+            kinds = {name: kind for name, _, kind in whosmat(path)}
+            wanted = [name for name in ("X", "y") if kinds.get(name) in _NUMBERS]
+            content: dict[str, Any] = loadmat(path, variable_names=wanted)
+        except Exception as error:  # a damaged file can fail in any part of the reader
+            raise CorruptFile(
+                f"{path} must be a MATLAB file with X and y: {printable(error)}. Delete it and fetch it again."
+            ) from None
     return content
+
+
+def _check_unpacked(stream: IO[bytes]) -> None:
+    """Unpack what is packed once, piece by piece and keeping nothing, so that no more is read than may be kept.
+
+    A MATLAB file of version 5 is a header of 128 bytes and then elements: kind, length, content.
+    """
+    order = "<" if stream.read(128)[126:] == b"IM" else ">"
+    num_bytes = 0
+    while len(tag := stream.read(8)) == 8:
+        kind, length = struct.unpack(f"{order}II", tag)
+        if kind != _PACKED:
+            stream.seek(length, os.SEEK_CUR)
+            continue
+        unpacking = zlib.decompressobj()
+        rest = stream.read(length)
+        while rest and not unpacking.eof:
+            num_bytes += len(unpacking.decompress(rest, _CHUNK_BYTES))
+            rest = unpacking.unconsumed_tail
+            if num_bytes > MOST_DATA:
+                raise ValueError(f"unpacks to more than {MOST_DATA:,} bytes")

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from fedpcs._files import MOST_DATA, open_regular
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.models.resnet import ResNet18
 
@@ -48,7 +49,8 @@ def _our_name(name: str) -> str:
 
 def _read(path: Path) -> dict[str, Tensor]:
     try:
-        weights = torch.load(path, map_location="cpu", weights_only=True)
+        with open_regular(path, MOST_DATA) as stream:
+            weights = torch.load(stream, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}. Give the path of the weights.") from None
     except (EOFError, LookupError, RuntimeError, ValueError, pickle.UnpicklingError) as error:

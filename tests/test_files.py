@@ -5,9 +5,9 @@ import os
 
 import pytest
 
+from fedpcs._files import write_whole
 from fedpcs.errors import FedpcsError
 from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.files import write_whole
 from fedpcs.experiments.run_store import locked
 
 
