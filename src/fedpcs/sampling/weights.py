@@ -133,7 +133,7 @@ def limit_share(weights: FloatArray, largest: float) -> FloatArray:
     total, others = float(weights.sum()), float(np.delete(weights, top).sum())
     if not (others > 0.0 and weights[top] > share * total):
         return weights
-    limited = weights * ((1.0 - share) * total / others)
+    limited = weights / others * ((1.0 - share) * total)  # in this order: others may be tiny
     limited[top] = share * total
     return limited
 
