@@ -129,11 +129,12 @@ def limit_share(weights: FloatArray, largest: float) -> FloatArray:
     share = _validate.number("largest", largest, low=0.5, high=1.0)
     if weights.size == 0:
         return weights
-    top = int(np.argmax(weights))
-    total, others = float(weights.sum()), float(np.delete(weights, top).sum())
+    top, rest = int(np.argmax(weights)), weights.astype(np.float64)
+    rest[top] = 0.0
+    total, others = float(weights.sum()), float(rest.sum())
     if not (others > 0.0 and weights[top] > share * total):
         return weights
-    limited = weights / others * ((1.0 - share) * total)  # in this order: others may be tiny
+    limited = rest / others * ((1.0 - share) * total)  # in this order: others may be tiny
     limited[top] = share * total
     return limited
 
