@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 from fedpcs._outside import message
@@ -26,6 +25,10 @@ from fedpcs.cli import data as data
 from fedpcs.cli import ledgers as ledgers
 from fedpcs.cli import deployment as deployment
 # isort: on
+
+# Errors of the command line itself: classes of click, which newer versions of Typer bring along under a private name.
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]
+_COMMAND_ERROR: Any = typer.BadParameter.__mro__[2]
 
 
 def _print_version(is_asked: bool) -> None:
@@ -50,11 +53,10 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         sys.exit(app(standalone_mode=False))
-    except click.exceptions.NoArgsIsHelpError as error:
+    except _COMMAND_ERROR as error:
+        if type(error).__name__ != "NoArgsIsHelpError":  # that one is the help itself
+            error = _USAGE_ERROR(message(error.format_message()), getattr(error, "ctx", None))
         error.show()
-        sys.exit(error.exit_code)
-    except click.ClickException as error:
-        click.UsageError(message(error.format_message()), getattr(error, "ctx", None)).show()
         sys.exit(error.exit_code)
     except FedpcsError as error:
         if isinstance(error, Interrupted):
