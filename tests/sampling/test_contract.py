@@ -247,4 +247,4 @@ def test_too_few_draws_to_tell_are_refused(num_draws) -> None:
 )
 def test_the_innocent_are_not_accused(settings, federation) -> None:
     """Clients that hardly ever, or almost always, come up; inclusion that is an approximation."""
-    check_sampler(make_sampler(**settings), **federation)
+    check_sampler(make_sampler(settings.pop("name"), **settings), **federation)
