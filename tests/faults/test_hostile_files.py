@@ -250,6 +250,7 @@ HAND_CHANGED = [
     (ARM, at("times_drawn", ["x"] * 8)),
     (ARM, at("label_counts", [[1]] * 7 + [[1, 2]])),
     (ARM, at("paid", 1.7e308)),
+    (ARM, at("spent", "rho", "more", {})),
     (ARM, at("rounds", 10**20)),
     (ARM, at("num_test", 10**400)),
     (LOG, at("cohort", [10**20])),
@@ -276,6 +277,15 @@ def test_a_file_of_a_run_that_was_changed_by_hand_is_exit_6_in_one_line(run, nam
     done = fedpcs("resume" if name == "result.json" else "report", run)
     assert (done.returncode, len(done.stderr.splitlines())) == (6, 1), done.stderr
     assert name in done.stderr
+
+
+def test_theory_checks_a_log_like_a_report_does(run):
+    lines = [json.loads(line) for line in (run / LOG).read_text().splitlines()]
+    del lines[1]["loss"]
+    (run / LOG).write_bytes(resealed(lines))
+    done = fedpcs("theory", run)
+    assert (done.returncode, len(done.stderr.splitlines())) == (6, 1)
+    assert "line 2: loss must be given" in done.stderr
 
 
 def test_half_a_character_in_a_note_is_shown_and_breaks_no_page(run):

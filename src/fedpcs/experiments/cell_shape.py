@@ -22,7 +22,7 @@ _Client = Annotated[int, Field(ge=0, lt=10_000_000)]
 
 
 class _Spread(BaseModel):
-    model_config = _SHAPE
+    model_config = ConfigDict(**{**_SHAPE, "extra": "forbid"})  # tables have a column for each of its keys
     minimum: _Amount
     median: _Amount
     maximum: _Amount

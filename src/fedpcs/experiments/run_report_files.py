@@ -99,7 +99,7 @@ def read_run(store: RunStore) -> RunFiles:
     """
     config = store.config()
     samplers = [
-        SamplerFiles(name, tuple(_read_arm(store, name, seed) for seed in config.seeds))
+        SamplerFiles(name, tuple(read_arm(store, name, seed, config.data.num_clients) for seed in config.seeds))
         for name in config.sampling.samplers
     ]
     return RunFiles(config, store.manifest, tuple(samplers))
@@ -119,10 +119,15 @@ def mean_track(tracks: Sequence[Track]) -> Track:
     return Track(table[0], table[1:].mean(axis=0))
 
 
-def _read_arm(store: RunStore, sampler: str, seed: int) -> ArmFiles:
+def read_arm(store: RunStore, sampler: str, seed: int, num_clients: int) -> ArmFiles:
+    """Read the files of one sampler with one seed.
+
+    Raises:
+        CorruptFile: One is damaged.
+    """
     arm = store.arm(sampler, seed)
     rounds, result = tuple(arm.rounds()), arm.result
-    check_arm(arm.folder, rounds, result, store.config().data.num_clients)
+    check_arm(arm.folder, rounds, result, num_clients)
     return ArmFiles(seed, rounds, result)
 
 

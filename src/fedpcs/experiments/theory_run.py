@@ -21,6 +21,7 @@ from fedpcs.experiments import checkpoint
 from fedpcs.experiments.arm_plan import dealt_out, load_for
 from fedpcs.experiments.run import Silent, Watcher, start_run
 from fedpcs.experiments.run_config import RunConfig
+from fedpcs.experiments.run_report_files import read_arm
 from fedpcs.experiments.run_store import RunStore
 from fedpcs.learning.curvature import Bend, bend_of, mean_curvature, top_curvature
 from fedpcs.learning.datasets import Dataset, normalised
@@ -128,7 +129,7 @@ def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | No
         watched, is_same = [], True
         for seed in config.seeds:
             lines, models = _made_again(config, sampler, seed, data_dir, folder / "games", watcher or Silent())
-            logged = [line["loss"] for line in store.arm(sampler, seed).rounds()]
+            logged = [line["loss"] for line in read_arm(store, sampler, seed, config.data.num_clients).rounds]
             is_same = is_same and logged == [line["loss"] for line in lines]
             watched.append(_watched(config, dataset, seed, lines, models))
         one = _mean(sampler, watched, _step_size(config, dataset), is_same)
