@@ -24,5 +24,9 @@ def test_plain_text_is_shown_as_it_is(text):
     assert printable(text) == text
 
 
+def test_the_space_before_a_per_cent_sign_stays():
+    assert printable("39.4\N{NO-BREAK SPACE}%") == "39.4\N{NO-BREAK SPACE}%"
+
+
 def test_escape_codes_and_marks_that_turn_the_line_are_spelled_out():
     assert printable("a\x1b[31mb\u202ec\ud800\r") == r"a\x1b[31mb\u202ec\ud800\r"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 MOST_SHOWN = 200
+_NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"  # of our own words: 39.4 %
 _MOST_OF_MESSAGE = 8_000
 _STRING = r"""(?<!\w)('[^']*'|"[^"]*")"""  # as Python writes it; an apostrophe comes after a letter
 _LIST = r"(\[[^\[\]]*\])"
@@ -28,7 +29,9 @@ def printable(text: object, most: int = MOST_SHOWN) -> str:
         'xxxx…'
     """
     words = str(text)[: most + 1]  # enough to know that it is too long
-    escaped = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in words)
+    escaped = "".join(
+        one if one.isprintable() or one == _NO_BREAK_SPACE else one.encode("unicode_escape").decode() for one in words
+    )
     return escaped if len(escaped) <= most else escaped[: most - 1] + "…"
 
 
