@@ -1,6 +1,6 @@
 """Flower's Ray simulation with two actors on the work of `round_time.py`: message API, Flower's own FedAvg.
 
-Install it apart from fedpcs: `pip install 'flwr[simulation]>=1.38,<1.43' 'torch>=2.6,<2.14' numpy`.
+Install it apart from fedpcs: `pip install 'flwr[simulation]>=1.41,<1.43' 'torch>=2.6,<2.14' numpy`.
 
 Clients train as in the plain loop of `peer_tuned_loop.py`, one thread each. A round is the messages to the cohort,
 Ray, the replies and `FedAvg.aggregate_train`, arrays to arrays, as in Flower's own `Strategy.start`. Before the first

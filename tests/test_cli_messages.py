@@ -253,3 +253,13 @@ def test_commands_that_install_extras_name_what_a_package_index_has():
     source = Path(__file__).parents[1]
     for path in [*source.glob("src/**/*.py"), *source.glob("docs/**/*.md"), source / "README.md"]:
         assert not re.search(r"pip install[^`\n]*fedpcs\[", path.read_text(encoding="utf-8")), path
+
+
+@pytest.mark.parametrize("verb", ["node", "superlink"])
+def test_without_flower_its_verbs_say_what_to_install(verb, monkeypatch):
+    for name in [name for name in sys.modules if name == "flwr" or name.startswith(("flwr.", "fedpcs.engines.flower"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "flwr", None)  # as where it is not installed
+    done = fedpcs(verb)
+    assert "Run `pip install 'flwr[simulation]" in done.stderr
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
 
+from fedpcs._extras import pip_install
 from fedpcs.cli.options import verb
+from fedpcs.errors import InvalidInput
 
 # Whatever is not ours goes on to Flower's command as it stands.
 _PASSES_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -18,9 +21,7 @@ def superlink(context: typer.Context) -> None:
 
     Example: fedpcs superlink --host 0.0.0.0 --port 8000 --database superlink.db --enable-supernode-auth
     """
-    from fedpcs.engines.flower.superlink import run_superlink
-
-    run_superlink(context.args)
+    _part("superlink").run_superlink(context.args)
 
 
 @verb(context_settings=_PASSES_ON)
@@ -37,6 +38,16 @@ def node(
 
     Example: fedpcs node --superlink server.example.org:8000 --root-certificates secrets/ca.crt
     """
-    from fedpcs.engines.flower.supernode import run_supernode
+    _part("supernode").run_supernode(context.args, 60.0 * patience)
 
-    run_supernode(context.args, 60.0 * patience)
+
+def _part(name: str) -> Any:
+    """Return a module of ours that stands on Flower.
+
+    Raises:
+        InvalidInput: Flower is not installed, or is a version that lacks what the module uses.
+    """
+    try:
+        return importlib.import_module(f"fedpcs.engines.flower.{name}")
+    except ImportError as error:
+        raise InvalidInput(f"Flower cannot be used: {error}. Run `{pip_install('flower')}`.") from None
