@@ -67,7 +67,7 @@ def run_supernode(arguments: Sequence[str], patience_seconds: float) -> None:
             watch.beat()
             return found
 
-    # Flower has no hook for a client of one's own; its connection takes the class by this name, which it does not export.
+    # Flower has no hook for a client of one's own: its connection takes the class by this name, and exports it nowhere.
     fleet_http_connection.FleetHttpClient = Watched  # type: ignore[attr-defined]
     threading.Thread(target=_end_when_silent, args=(watch, patience_seconds), daemon=True).start()
     sys.argv = ["flower-supernode", *arguments]
