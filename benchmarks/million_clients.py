@@ -27,8 +27,6 @@ from torch import Tensor
 from fedpcs import _random
 from fedpcs.engines.base import Engine, Score
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.runner import Settings, run_arm
 from fedpcs.game import make_game, solve, uniform
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import made_data
@@ -37,6 +35,8 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Reply, Task
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
+from fedpcs.trial.loop import Settings, run_arm
+from fedpcs.trial.store import ArmStore
 
 RECORDS, FEATURES, CLASSES, COHORT = 20, 64, 10, 100
 BUDGET_UNIT = 0.01

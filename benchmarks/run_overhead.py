@@ -23,8 +23,6 @@ from round_time import BATCH_SIZE, COHORT_SIZE, IMAGES_PER_CLIENT, LEARNING_RATE
 from timing import table
 
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.runner import Settings, run_arm
 from fedpcs.learning.admission import Admitted, Expected, admit
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.layout import flat_parameters, layout_of
@@ -34,6 +32,8 @@ from fedpcs.learning.server_values import ServerPlan
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
+from fedpcs.trial.loop import Settings, run_arm
+from fedpcs.trial.store import ArmStore
 
 NUM_ROUNDS = 12
 

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedpcs.experiments.run import start_run
-from fedpcs.experiments.run_config import RunConfig
-from fedpcs.experiments.run_progress import Display
 from fedpcs.learning.datasets import Dataset, make_dataset
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.progress import Display
+from fedpcs.trial.run import start_run
 
 
 class Net(nn.Module):

@@ -293,8 +293,8 @@ def tiny_run(*more):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Leave out the drawing of reports; tests/experiments/test_run_report.py looks at those."""
-    from fedpcs.experiments import run_report
+    """Leave out the drawing of reports; tests/report/test_run_report.py looks at those."""
+    from fedpcs.report import run_page as run_report
 
     def write_nothing(store):
         store.report.write_text("drawn")
@@ -402,7 +402,7 @@ def test_a_run_in_which_everyone_has_spent_its_limit_exits_4_and_keeps_its_resul
 
 def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeypatch, capsys):
     from fedpcs.errors import NotConverged
-    from fedpcs.experiments import schedule_store
+    from fedpcs.trial import schedule_store
 
     def unsolved(config, sampler):
         raise NotConverged("no equilibrium was found.")
@@ -480,8 +480,8 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
 def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_computed(
     arguments, tmp_path, monkeypatch, capsys
 ):
-    from fedpcs.experiments import sweep_plan
-    from fedpcs.experiments.exhibits import registry
+    from fedpcs.exhibits import registry
+    from fedpcs.studies import plan as sweep_plan
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").write_text("")
@@ -510,12 +510,12 @@ def test_a_sweep_is_not_put_on_top_of_a_run(tmp_path, monkeypatch, capsys):
 
 
 def test_reports_written_before_one_that_is_refused_are_named(tmp_path, monkeypatch, capsys):
-    from fedpcs.experiments import compare
+    from fedpcs.report import study
 
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "sweep.json").write_text("{}")
     page = tmp_path / "sweep" / "report.html"
-    monkeypatch.setattr(compare, "write_sweep", lambda *_, **__: compare.WrittenSweep(page, (), (), {}, "", (), (), ()))
+    monkeypatch.setattr(study, "write_sweep", lambda *_, **__: study.WrittenSweep(page, (), (), {}, "", (), (), ()))
     code, out, err = said_by(("report", tmp_path / "sweep", tmp_path / "absent"), monkeypatch, capsys)
     assert (code, out) == (2, f"{page}\n")
     assert "absent: no run there" in err

@@ -14,12 +14,12 @@ from command_line import fedpcs
 
 from fedpcs.cli.interrupts import goes_on_by
 from fedpcs.errors import Interrupted
-from fedpcs.experiments.cell_store import Done
-from fedpcs.experiments.run_report_promise import paid_for_nothing
-from fedpcs.experiments.sweep_config import make_cells, make_sweep_config
-from fedpcs.experiments.sweep_warnings import noted
-from fedpcs.experiments.try_out import untrained_classes
 from fedpcs.learning.datasets import load_dataset
+from fedpcs.report.warnings import noted
+from fedpcs.studies.cell_store import Done
+from fedpcs.studies.grid import make_cells, make_sweep_config
+from fedpcs.studies.promise import paid_for_nothing
+from fedpcs.trial.preflight import untrained_classes
 
 HEAVY = {"torch", "numba", "scipy", "matplotlib", "sklearn", "pooch", "jinja2"}
 # Command, and what its one line must say.

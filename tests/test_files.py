@@ -7,8 +7,8 @@ import pytest
 
 from fedpcs._files import write_whole
 from fedpcs.errors import FedpcsError
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.run_store import locked
+from fedpcs.trial.run_store import locked
+from fedpcs.trial.store import ArmStore
 
 
 def write_often(path, content, times):

@@ -28,7 +28,7 @@ def test_importing_privacy_loads_no_torch():
 
 
 def test_a_list_of_exhibits_waits_for_neither_torch_nor_matplotlib():
-    assert not modules_after("from fedpcs.experiments.exhibits.registry import EXHIBITS") & {"torch", "matplotlib"}
+    assert not modules_after("from fedpcs.exhibits.registry import EXHIBITS") & {"torch", "matplotlib"}
 
 
 @pytest.mark.slow
@@ -49,4 +49,5 @@ def test_an_unknown_room_is_an_attribute_error():
 
 
 def test_dir_lists_the_rooms():
-    assert dir(fedpcs) == ["engines", "errors", "experiments", "game", "learning", "privacy", "sampling", "theory"]
+    rooms = ["deploy", "engines", "errors", "exhibits", "game", "learning", "privacy", "report", "sampling", "studies"]
+    assert dir(fedpcs) == [*rooms, "theory", "trial"]

@@ -18,11 +18,12 @@ from dataclasses import replace
 import numpy as np
 
 from fedpcs._validate import FloatArray
-from fedpcs.experiments.audit_canaries import LAYER_ENDS, NUM_PARAMETERS, Pipeline, make_scenario
-from fedpcs.experiments.audit_run import DISTANCE_CHECK, AuditPlan, Silence, audit_scenario
 from fedpcs.privacy.audit import AuditResult
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.noise import NoiseSource
+from fedpcs.studies.audit import DISTANCE_CHECK, AuditPlan, Silence, audit_scenario
+from fedpcs.studies.canaries import make_scenario
+from fedpcs.studies.scenario import LAYER_ENDS, NUM_PARAMETERS, Pipeline
 
 DETECTORS = ("attack", "clip bound", "noise law")
 RHO = 1.0

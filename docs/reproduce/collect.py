@@ -13,7 +13,7 @@ import re
 import shutil
 from pathlib import Path
 
-from fedpcs.experiments.exhibits.registry import EXHIBITS
+from fedpcs.exhibits.registry import EXHIBITS
 
 PAGE = Path(__file__).parents[1] / "reproduce.md"
 MARK = "<!-- exhibit: "

@@ -16,7 +16,7 @@ from matplotlib.ticker import NullFormatter
 from rule_study import DESIGNS, NOISES, RATIOS, RULES, Errors, behind, study
 
 from fedpcs._validate import FloatArray
-from fedpcs.experiments.figure_style import BLUE, GREEN, GREY, INK, ORANGE, VERMILION, caption, new_figure
+from fedpcs.report.style import BLUE, GREEN, GREY, INK, ORANGE, VERMILION, caption, new_figure
 
 _LOOKS = {
     "horvitz-thompson": ("s", VERMILION),

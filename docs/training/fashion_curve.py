@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from fedpcs._validate import FloatArray
-from fedpcs.experiments import figure_style as style
-from fedpcs.experiments.run_store import open_run
+from fedpcs.report import style
+from fedpcs.trial.run_store import open_run
 
 _COLOURS = (style.BLUE, style.VERMILION)
 _TARGET = 0.87

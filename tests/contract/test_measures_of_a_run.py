@@ -11,11 +11,6 @@ import torch
 from fedpcs import _random
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments import runner
-from fedpcs.experiments.arm_plan import Arm, dealt_out, sampler_of, server_plan
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.run_config import RunConfig
-from fedpcs.experiments.schedule import make_schedule
 from fedpcs.learning import client as client_module
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
 from fedpcs.learning.client import MODES, ClientPlan, ClientSide
@@ -26,6 +21,11 @@ from fedpcs.learning.protocol import Task
 from fedpcs.learning.server_values import Heard
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.noise import FastNoise
+from fedpcs.trial import loop as runner
+from fedpcs.trial.assemble import Arm, dealt_out, sampler_of, server_plan
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.schedule import make_schedule
+from fedpcs.trial.store import ArmStore
 
 BATCH, RATE, CLIP, CLIENTS = 16, 0.2, 0.3, 12
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
 FAULTS = list(range(1, 38))
-FOLDERS = (".", "faults", "engines/flower", "experiments", "privacy")
+FOLDERS = (".", "faults", "engines/flower", "trial", "deploy", "studies", "report", "cli", "privacy")
 
 
 def rows() -> dict[int, list[str]]:

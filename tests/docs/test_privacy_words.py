@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from command_line import fedpcs
 
-from fedpcs.experiments import run_figures
-from fedpcs.experiments.presets import preset_names
-from fedpcs.experiments.run_config import as_toml, load_run_config
-from fedpcs.experiments.run_report import write_report
-from fedpcs.experiments.run_report_promise import promise
-from fedpcs.experiments.run_store import RunStore
-from fedpcs.experiments.run_table import print_run
+from fedpcs.cli.run_table import print_run
 from fedpcs.privacy.standing import RULE, standing_of, standing_words
+from fedpcs.report import run_figures
+from fedpcs.report.run_page import write_report
+from fedpcs.studies.promise import promise
+from fedpcs.trial.config import as_toml, load_run_config
+from fedpcs.trial.presets import preset_names
+from fedpcs.trial.run_store import RunStore
 
 ROOT = Path(__file__).parents[2]
-PRESETS = ROOT / "src/fedpcs/experiments/presets"
+PRESETS = ROOT / "src/fedpcs/trial/presets"
 README = ROOT / "README.md"
 
 

@@ -14,9 +14,13 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from fedpcs.experiments import announcing, replanning
-from fedpcs.experiments.run import start_run
-from fedpcs.experiments.run_config import (
+from fedpcs.deploy import announcer as announcing
+from fedpcs.learning.admission import RefusalKind
+from fedpcs.learning.models import MODELS
+from fedpcs.learning.protocol import FailureKind
+from fedpcs.report.run_page import write_report
+from fedpcs.trial import replanning
+from fedpcs.trial.config import (
     DataConfig,
     EngineConfig,
     FederationConfig,
@@ -29,10 +33,8 @@ from fedpcs.experiments.run_config import (
     load_run_config,
     preset_names,
 )
-from fedpcs.experiments.run_store import RunStore
-from fedpcs.learning.admission import RefusalKind
-from fedpcs.learning.models import MODELS
-from fedpcs.learning.protocol import FailureKind
+from fedpcs.trial.run import start_run
+from fedpcs.trial.run_store import RunStore
 
 TEXT = (Path(__file__).parents[2] / "docs" / "run-file.md").read_text(encoding="utf-8")
 TABLES: dict[str, type[BaseModel]] = {
@@ -159,7 +161,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     changes = ["seeds=[0]", "rounds=4", "data.num_clients=10", "game.reward=6.0", "engine.kind=in-process"]
     late = ['game.replan="on-change"', "presence=[{client=3, joins=1}]"]
     config = load_run_config(None, [*changes, *late])
-    return start_run(config, tmp_path_factory.mktemp("doc") / "run", None, Silent())
+    store = start_run(config, tmp_path_factory.mktemp("doc") / "run", None, Silent())
+    write_report(store)
+    return store
 
 
 def test_fields_of_a_line_are_the_documented_ones(store: RunStore) -> None:

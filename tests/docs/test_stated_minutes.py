@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedpcs.experiments.exhibits.registry import EXHIBITS
+from fedpcs.exhibits.registry import EXHIBITS
 
 PAGES = Path(__file__).parents[2] / "docs" / "reproduce.md"
 

@@ -13,15 +13,13 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
-from experiments.tiny_runs import tiny
 from pretend_device import pretend
+from tiny_runs import tiny
 from torch import nn
 
 from fedpcs.engines.flower.simulation import _backend
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import InvalidInput, WrongDevice
-from fedpcs.experiments.doctor_run import check_run
-from fedpcs.experiments.run import start_run
 from fedpcs.learning.client import MODES, ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.device import device_of_worker, no_mistaken_device
@@ -30,6 +28,8 @@ from fedpcs.learning.models import MODELS, make_model
 from fedpcs.learning.protocol import MEASURES, Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
+from fedpcs.studies.doctor_run import check_run
+from fedpcs.trial.run import start_run
 
 KINDS = ("cuda", "mps")
 # Sizes at which a network can be built, by what it was made for; and networks too large for a quick test.
@@ -162,10 +162,10 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_a_whole_run_on_a_device_is_the_run_on_the_cpu(tmp_path, monkeypatch, name):
     """Samplers learn the same from clients' measures, the server evaluates the same, and nobody drops out."""
-    on_cpu = start_run(tiny(rounds=2, **RUNS[name]), tmp_path / "cpu", draws_report=False)
+    on_cpu = start_run(tiny(rounds=2, **RUNS[name]), tmp_path / "cpu")
     engine = {"kind": "in-process", "device": "cuda"}
     with cards(monkeypatch, 2):
-        found = start_run(tiny(rounds=2, **RUNS[name], engine=engine), tmp_path / "cuda", draws_report=False)
+        found = start_run(tiny(rounds=2, **RUNS[name], engine=engine), tmp_path / "cuda")
     assert found.manifest["notes"] == ["Trained on cuda: bits may differ from run to run."]
     arms = [next((store.folder / "arms").iterdir()) for store in (on_cpu, found)]
     expected, lines = ([json.loads(line) for line in (arm / "rounds.jsonl").read_text().splitlines()] for arm in arms)

@@ -17,16 +17,16 @@ from fedpcs.engines.base import Engine
 from fedpcs.engines.faulty import Fault, FaultyClients, FaultyEngine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.experiments.arm_plan import Arm, dealt_out, server_plan
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.run_config import RunConfig
-from fedpcs.experiments.runner import Finished, Settings, run_arm
-from fedpcs.experiments.schedule import make_schedule
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
+from fedpcs.trial.assemble import Arm, dealt_out, server_plan
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.loop import Finished, Settings, run_arm
+from fedpcs.trial.schedule import make_schedule
+from fedpcs.trial.store import ArmStore
 
 ENGINES = ("in-process", "workers")
 # Of tests that are about the server; `make check-all` runs them on the other engine too.

@@ -33,14 +33,14 @@ from mutations import as_toml, mutate_bytes, mutate_tree, put_something_else, st
 from fedpcs._chain import START, hash_at_end, sealed_line
 from fedpcs._outside import message
 from fedpcs.errors import FedpcsError, NotConverged
-from fedpcs.experiments.arm_plan import load_for
-from fedpcs.experiments.config import build_game, load_game_config
-from fedpcs.experiments.run_config import RunConfig, load_run_config, read_tables
-from fedpcs.experiments.run_config import as_toml as as_run_toml
-from fedpcs.experiments.sweep_config import make_cells
-from fedpcs.experiments.sweep_flags import read_sweep
-from fedpcs.experiments.try_out import try_out
 from fedpcs.game import equilibrium
+from fedpcs.game.config import build_game, load_game_config
+from fedpcs.studies.flags import read_sweep
+from fedpcs.studies.grid import make_cells
+from fedpcs.trial.assemble import load_for
+from fedpcs.trial.config import RunConfig, load_run_config, read_tables
+from fedpcs.trial.config import as_toml as as_run_toml
+from fedpcs.trial.preflight import try_out
 
 BAD_INPUT = frozenset({0, 2})
 DAMAGED = frozenset({0, 6})

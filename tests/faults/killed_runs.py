@@ -12,7 +12,7 @@ from typing import Any
 
 from faulty_federation import charges, rewards
 
-from fedpcs.experiments.run_store import RunStore
+from fedpcs.trial.run_store import RunStore
 
 
 class Commands:

@@ -21,15 +21,11 @@ from typing import Any
 
 def prepare() -> None:
     """Import all that a run needs, and start the process that forks its workers."""
-    import fedpcs.cli
-    import fedpcs.experiments.run
-    import fedpcs.experiments.run_progress
-    import fedpcs.experiments.run_table  # noqa: F401
-    from fedpcs.experiments import run_store
-    from fedpcs.experiments.run_config import RunConfig
-    from fedpcs.experiments.schedule import make_schedule
     from fedpcs.learning.datasets import load_dataset
     from fedpcs.sampling import make_sampler
+    from fedpcs.trial import run_store
+    from fedpcs.trial.config import RunConfig
+    from fedpcs.trial.schedule import make_schedule
 
     digest = run_store.code_digest()  # of the code that was imported, whatever becomes of the files
     run_store.code_digest = lambda: digest
@@ -44,13 +40,13 @@ def prepare() -> None:
 def command(job: dict[str, Any]) -> None:
     """Be `fedpcs` with the job's arguments."""
     import fedpcs.cli
-    import fedpcs.experiments.run
+    from fedpcs.report import run_page
 
     # The server's process that forks workers serves its children too: its start takes longer than a whole run.
     multiprocessing.forkserver._forkserver.ensure_running = lambda: None
     multiprocessing.forkserver.ensure_running = lambda: None
     if not job.get("draws_report"):  # figures take longer than all the rest of these runs
-        fedpcs.experiments.run.write_report_safely = lambda store, say: None
+        run_page.write_report_safely = lambda store, say: None
     _die_at_write(job.get("die_at_write"))
     _limit_files(job.get("most_bytes"))
     sys.argv = ["fedpcs", *job["arguments"]]

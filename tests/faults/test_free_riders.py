@@ -9,8 +9,8 @@ from test_round_faults import Flaky
 
 from fedpcs.engines.faulty import Fault
 from fedpcs.errors import Interrupted, QuorumNotReached
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.run_config import RunConfig
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.store import ArmStore
 
 ROUND = 2
 EVERYONE = {"samplers": ["random"], "sampling_ratio": 1.0}

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fedpcs, fedpcs_process
-from experiments.tiny_runs import tiny
 from forked import Hang
 from mutations import as_toml
+from tiny_runs import tiny
 
 from fedpcs import _files
 from fedpcs._chain import START, hash_at_end, sealed_line
 from fedpcs.errors import FedpcsError, InvalidInput
-from fedpcs.experiments.run import start_run
-from fedpcs.experiments.run_config import load_run_config
-from fedpcs.experiments.run_store import is_locked, locked
+from fedpcs.trial.config import load_run_config
+from fedpcs.trial.run import start_run
+from fedpcs.trial.run_store import is_locked, locked
 
 GAME = {"num_clients": 6, "last_round": 3, "cohort_size": 2, "reward": 6.0, "accuracy_scale": 10.0}
 
@@ -204,7 +204,7 @@ def test_a_wrong_weight_size_or_cohort_in_an_equilibrium_is_not_certified(equili
 def finished(tmp_path_factory):
     """A finished run of two samplers."""
     folder = tmp_path_factory.mktemp("run") / "run"
-    start_run(tiny(sampling={"samplers": ["fedpcs", "random"]}), folder, draws_report=False)
+    start_run(tiny(sampling={"samplers": ["fedpcs", "random"]}), folder)
     return folder
 
 

@@ -24,21 +24,16 @@ from faulty_federation import (
 from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import BudgetExhausted, Interrupted, InvalidInput, NotConverged, QuorumNotReached, WrongDevice
-from fedpcs.experiments import run, run_report, run_store, runner
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.checkpoint import latest
-from fedpcs.experiments.run import raise_if_exhausted, resume_run, start_run
-from fedpcs.experiments.run_progress import Display
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import ClientFailure
 from fedpcs.privacy.budget import Rho
-
-
-@pytest.fixture(autouse=True)
-def _no_report(request, monkeypatch):
-    """Figures take longer than these runs."""
-    if "report" not in request.node.name:
-        monkeypatch.setattr(run, "write_report_safely", lambda store, say: None)
+from fedpcs.report import run_page as run_report
+from fedpcs.trial import loop as runner
+from fedpcs.trial import run, run_store
+from fedpcs.trial.checkpoint import latest
+from fedpcs.trial.progress import Display
+from fedpcs.trial.run import raise_if_exhausted, resume_run, start_run
+from fedpcs.trial.store import ArmStore
 
 
 class Flaky:
@@ -248,7 +243,7 @@ def unsolved(*_):
 def test_a_game_that_cannot_be_solved_again_stops_the_run(tmp_path, monkeypatch):
     config = tiny(**CHANGING, game={"replan": "on-change"})
     with monkeypatch.context() as patch:
-        patch.setattr("fedpcs.experiments.replanning.replanned", unsolved)
+        patch.setattr("fedpcs.trial.replanning.replanned", unsolved)
         with pytest.raises(NotConverged) as caught:
             start_run(config, tmp_path / "run", None, Watcher())
     assert caught.value.exit_code == 3
@@ -260,7 +255,7 @@ def test_a_game_that_cannot_be_solved_again_stops_the_run(tmp_path, monkeypatch)
 def test_or_the_last_certified_schedule_stands_and_the_log_says_so(tmp_path, monkeypatch):
     kept = tiny(**CHANGING, game={"replan": "on-change", "if_unsolved": "keep"})
     never = tiny(**CHANGING, game={"replan": "never"})
-    monkeypatch.setattr("fedpcs.experiments.replanning.replanned", unsolved)
+    monkeypatch.setattr("fedpcs.trial.replanning.replanned", unsolved)
     one = start_run(kept, tmp_path / "kept", None, Watcher()).arm("random", 0)
     other = start_run(never, tmp_path / "never", None, Watcher()).arm("random", 0)
     told = [record for record in one.rounds() if "replanned" in record]
@@ -293,7 +288,7 @@ def test_a_run_stopped_while_it_replans_tells_of_it_when_it_is_resumed(tmp_path,
         game={"replan": "on-change", "if_unsolved": policy},
     )
     if policy == "keep":
-        monkeypatch.setattr("fedpcs.experiments.replanning.replanned", unsolved)
+        monkeypatch.setattr("fedpcs.trial.replanning.replanned", unsolved)
     whole = start_run(config, tmp_path / "whole", None, Watcher()).arm("random", 0)
     with stopped_in_round(2):
         start_run(config, tmp_path / "run", None, Watcher())
@@ -429,6 +424,7 @@ def test_a_report_that_cannot_be_drawn_costs_no_result(tmp_path, monkeypatch, er
     config = tiny()
     with Display(config) as display:
         store = start_run(config, tmp_path / "run", None, display)
+        run_report.write_report_safely(store, display.say)
     assert store.result["arms"][0]["rounds"] == 3
     assert (store.arm("random", 0).folder / "model.pt").exists()
 

@@ -7,7 +7,7 @@ import pytest
 from faulty_federation import ENGINES, tiny
 from killed_runs import kill_and_finish, left_behind, outcome
 
-from fedpcs.experiments.run_config import as_toml
+from fedpcs.trial.config import as_toml
 
 
 @pytest.fixture(scope="module", params=ENGINES)

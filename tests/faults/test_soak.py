@@ -11,13 +11,13 @@ from torch import nn
 
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.experiments.arm_store import ArmStore
-from fedpcs.experiments.runner import Settings, run_arm
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
+from fedpcs.trial.loop import Settings, run_arm
+from fedpcs.trial.store import ArmStore
 
 ROUNDS, CLIENTS, COHORT, RECORDS = 1000, 1000, 10, 8
 WARM_UP = 200

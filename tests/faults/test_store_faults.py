@@ -20,28 +20,20 @@ from killed_runs import finish, left_behind, outcome
 from fedpcs import _files
 from fedpcs.engines.faulty import Payload
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
-from fedpcs.experiments import checkpoint, run, run_store
-from fedpcs.experiments.run import resume_run, start_run
-from fedpcs.experiments.run_config import as_toml
-from fedpcs.experiments.run_store import RunStore, locked
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
+from fedpcs.trial import checkpoint, run_store
+from fedpcs.trial.config import as_toml
+from fedpcs.trial.run import resume_run, start_run
+from fedpcs.trial.run_store import RunStore, locked
 
 ROUNDS = 5
-
-
-@pytest.fixture(autouse=True)
-def _no_report(monkeypatch):
-    """Figures take longer than these runs."""
-    monkeypatch.setattr(run, "write_report_safely", lambda store, say: None)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The folder of a run that was left alone."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "write_report_safely", lambda store, say: None)
-        start_run(tiny(rounds=ROUNDS), folder, None, Watcher())
+    start_run(tiny(rounds=ROUNDS), folder, None, Watcher())
     return folder
 
 

@@ -7,8 +7,8 @@ import sys
 from hand_made_files import write_fashion_mnist
 from rich.console import Console
 
-from fedpcs.experiments import data_report
 from fedpcs.learning.datasets import DATASETS
+from fedpcs.learning.datasets import inventory as data_report
 
 
 def printed(show, found):

@@ -18,10 +18,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fedpcs.experiments.run import start_run
-from fedpcs.experiments.run_config import RunConfig, load_run_config
 from fedpcs.learning.datasets import Dataset, load_dataset, normalised
 from fedpcs.learning.models import make_model
+from fedpcs.trial.config import RunConfig, load_run_config
+from fedpcs.trial.run import start_run
 
 MAKE = Path(__file__).parents[2].parent / "shared" / "data" / "make"
 GIVEN = os.environ.get("FEDPCS_TEST_DATA")

@@ -14,9 +14,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from fedpcs.experiments.audit_canaries import make_scenario
-from fedpcs.experiments.audit_run import AuditPlan, Silence, audit_scenario
 from fedpcs.privacy.budget import Rho
+from fedpcs.studies.audit import AuditPlan, Silence, audit_scenario
+from fedpcs.studies.canaries import make_scenario
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "guarantees" / "detection_table.py"
 

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from fedpcs.experiments.federation_client import client_app
+from fedpcs.deploy.client_app import client_app
 
 app = client_app(Path(__file__).with_name("run.toml"))

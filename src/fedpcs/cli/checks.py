@@ -14,9 +14,9 @@ from fedpcs.errors import InvalidInput
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fedpcs.experiments.audit_run import Audit
-    from fedpcs.experiments.doctor import Check
-    from fedpcs.experiments.run_config import RunConfig
+    from fedpcs.studies.audit import Audit
+    from fedpcs.trial.check import Check
+    from fedpcs.trial.config import RunConfig
 
 
 @verb()
@@ -43,7 +43,7 @@ def doctor(
 
     On a client of a deployment: fedpcs doctor --node node.toml, or fedpcs doctor run.toml --node node.toml
     """
-    from fedpcs.experiments import run_config
+    from fedpcs.trial import config as run_config
 
     if source is None and overrides:
         raise InvalidInput("--set changes a run; name one. Example: fedpcs doctor default --set rounds=5")
@@ -52,7 +52,8 @@ def doctor(
 
     from rich.console import Console
 
-    from fedpcs.experiments import doctor, doctor_report
+    from fedpcs.cli import doctor_report
+    from fedpcs.studies import doctor
 
     with Console(stderr=True).status("Looking …"):
         if node is not None:
@@ -68,15 +69,16 @@ def doctor(
 
 
 def _of_node(node: Path, config: RunConfig | None) -> list[Check]:
-    from fedpcs.experiments.doctor_node import check_node
+    from fedpcs.deploy.doctor_node import check_node
 
     return check_node(node, config)
 
 
 def _of_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
-    from fedpcs.experiments import doctor_run, own_code
+    from fedpcs import _plugins
+    from fedpcs.studies import doctor_run
 
-    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    _plugins.look_here(*config.named)
     return doctor_run.check_run(config, data_dir)
 
 
@@ -102,7 +104,7 @@ def privacy(
         )
     from rich.console import Console
 
-    from fedpcs.experiments import privacy_report
+    from fedpcs.cli import privacy_report
 
     found = privacy_report.to_both_sides(rho, epsilon, delta)
     if as_json:
@@ -126,7 +128,7 @@ def samplers(
     """
     from rich.console import Console
 
-    from fedpcs.experiments import sampler_report
+    from fedpcs.cli import sampler_report
 
     if name is None:
         found = sampler_report.describe_all()
@@ -165,7 +167,8 @@ def audit(
     """
     from rich.console import Console
 
-    from fedpcs.experiments import audit_report, audit_run
+    from fedpcs.cli import audit_report
+    from fedpcs.studies import audit as audit_run
 
     if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
         raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
@@ -185,7 +188,8 @@ def audit(
 
 
 def _draw_audit(found: Audit, figure: Path, talk: Console) -> None:
-    from fedpcs.experiments import audit_figure, figure_style
+    from fedpcs.report import style as figure_style
+    from fedpcs.report.figures import audit as audit_figure
 
     try:
         figure_style.save(audit_figure.roc_figure(found), figure)

@@ -27,7 +27,7 @@ def data_list(data_dir: DataDirOption = None, as_json: JsonOption = False) -> No
     """
     from rich.console import Console
 
-    from fedpcs.experiments import data_report
+    from fedpcs.learning.datasets import inventory as data_report
 
     found = data_report.describe_all(data_dir)
     if as_json:
@@ -71,7 +71,7 @@ def data_check(
     """
     from rich.console import Console
 
-    from fedpcs.experiments import data_report
+    from fedpcs.learning.datasets import inventory as data_report
 
     found = data_report.check(name, data_dir)
     if as_json:

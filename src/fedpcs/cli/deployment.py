@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedpcs._extras import pip_install
+from fedpcs._plugins import pip_install
 from fedpcs.cli.options import verb
 from fedpcs.errors import InvalidInput
 

@@ -25,13 +25,17 @@ def solve(
 
     Example: fedpcs solve game.toml --out equilibrium.npz --figures figures
     """
-    from fedpcs.experiments import config
+    from fedpcs.game import config
 
     settings = config.load_game_config(game_file)
     from rich.console import Console
 
-    from fedpcs.experiments import equilibrium_file, solve_report  # Numba: keys are checked before
-    from fedpcs.game import equilibrium, sampling_ratio
+    from fedpcs.cli import solve_report
+    from fedpcs.game import (
+        equilibrium,
+        equilibrium_file,  # Numba: keys are checked before
+        sampling_ratio,
+    )
 
     game = config.build_game(settings, game_file.parent if game_file else None)
     if out is not None:
@@ -64,7 +68,7 @@ def solve(
     else:
         solve_report.print_solution(found, plan, seconds, Console())
     if figures is not None:
-        from fedpcs.experiments import game_figures
+        from fedpcs.report.figures import game as game_figures
 
         with talk.status("Drawing …"):
             drawn = game_figures.draw_all(found, plan, figures)
@@ -88,14 +92,15 @@ def verify(
 
     Example: fedpcs verify equilibrium.npz --game game.toml
     """
-    from fedpcs.experiments import config
+    from fedpcs.game import config
 
     settings = config.load_game_config(game_file)
     from dataclasses import replace
 
     from rich.console import Console
 
-    from fedpcs.experiments import equilibrium_file, solve_report
+    from fedpcs.cli import solve_report
+    from fedpcs.game import equilibrium_file
 
     game = config.build_game(settings, game_file.parent if game_file else None)
     stored = equilibrium_file.read_equilibrium(equilibrium_path)

@@ -42,7 +42,7 @@ def ledger_verify(
     """
     from rich.console import Console
 
-    from fedpcs.experiments import ledger_report
+    from fedpcs.cli import ledger_report
 
     found = ledger_report.verify(path)
     if as_json:

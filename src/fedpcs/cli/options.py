@@ -44,7 +44,7 @@ DataDirOption = Annotated[
 
 def each_key_once(given: list[str] | None) -> list[str] | None:
     """Refuse a key that --set or --grid is given twice: one of its values would count for nothing."""
-    from fedpcs.experiments.dotted_keys import dotted_keys, read_value
+    from fedpcs._keys import dotted_keys, read_value
 
     seen: dict[str, str] = {}
     for one in given or []:

@@ -9,7 +9,7 @@ import typer
 
 from fedpcs.cli.interrupts import goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
-from fedpcs.experiments.presets import preset_names
+from fedpcs.trial.presets import preset_names
 
 _PRESETS = ", ".join(preset_names())
 
@@ -41,21 +41,21 @@ def run(
 
     Example: fedpcs run fashion-mnist --set rounds=5 --data-dir data
     """
-    from fedpcs.experiments import own_code, run_config
+    from fedpcs import _plugins
+    from fedpcs.trial import config as run_config
 
     chosen = [] if engine is None else [f"engine.kind={engine}"]
     config = run_config.load_run_config(source, each_key_once([*(overrides or []), *chosen]))
-    from fedpcs.experiments import (  # torch takes seconds: names and keys are checked before
-        run,
-        run_progress,
-        run_table,
-    )
+    from fedpcs.cli import run_table
+    from fedpcs.report.run_page import write_report_safely
+    from fedpcs.trial import progress, run  # torch takes seconds: names and keys are checked before
 
-    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    _plugins.look_here(*config.named)
     folder = run_table.new_folder(config.name) if out is None else out
     go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")
-    with go_on, run_progress.Display(config) as display:
+    with go_on, progress.Display(config) as display:
         store = run.start_run(config, folder, data_dir, display)
+        write_report_safely(store, display.say)
     run_table.print_run(store, as_json=as_json)
     run.raise_if_exhausted(store)
 
@@ -72,12 +72,17 @@ def resume(
 
     Example: fedpcs resume fedpcs-runs/default
     """
-    from fedpcs.experiments import own_code, run, run_progress, run_store, run_table
+    from fedpcs import _plugins
+    from fedpcs.cli import run_table
+    from fedpcs.report.run_page import write_report_safely
+    from fedpcs.trial import progress, run, run_store
 
     config = run_store.open_run(folder).config_as_it_stands()
-    own_code.look_here(config.data.name, config.training.model, *config.sampling.samplers)
+    _plugins.look_here(*config.named)
     go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")
-    with go_on, run_progress.Display(config) as display:
+    with go_on, progress.Display(config) as display:
         store = run.resume_run(folder, display, force=force)
+        if not store.report.exists():
+            write_report_safely(store, display.say)
     run_table.print_run(store, as_json=as_json)
     run.raise_if_exhausted(store)

@@ -13,10 +13,10 @@ from fedpcs import _files
 from fedpcs.cli.interrupts import command_line, goes_on_by
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
-from fedpcs.experiments.exhibits.profiles import Profile
+from fedpcs.exhibits.profiles import Profile
 
 if TYPE_CHECKING:
-    from fedpcs.experiments.run_store import RunStore
+    from fedpcs.trial.run_store import RunStore
 
 _EXHIBITS = Path("fedpcs-runs/reproduce")
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
@@ -52,16 +52,15 @@ def compare(
 
     Example: fedpcs compare --samplers fedpcs,random,delta --seeds 0,1,2 --grid data.partition=iid,dirichlet
     """
-    from fedpcs.experiments import sweep_config, sweep_flags
+    from fedpcs.studies import flags as sweep_flags
+    from fedpcs.studies import grid as sweep_config
 
     sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     wanted = sweep_config.make_cells(sweep, where=source)
-    from fedpcs.experiments import (  # torch: names are checked before
-        cell_store,
-        compare,
-        page_export,
-        sweep_plan,
-    )
+    from fedpcs.cli import study_table
+    from fedpcs.report import page_export, study
+    from fedpcs.studies import cell_store, compare  # torch: names are checked before
+    from fedpcs.studies import plan as sweep_plan
 
     if with_parquet:
         page_export.check_parquet()  # before hours of training, not after
@@ -78,8 +77,8 @@ def compare(
     with goes_on_by(command_line(), folder, folder / "sweep.json"):
         compare.remember_sweep(folder, sweep, cells, command_line())
         failures = compare.carry_out(plan, store, data_dir)
-        written = compare.write_sweep(folder, with_parquet=with_parquet)
-    compare.print_sweep(written, as_json=as_json)
+        written = study.write_sweep(folder, with_parquet=with_parquet)
+    study_table.print_sweep(written, as_json=as_json)
     compare.raise_if_damaged(written.damaged, wanted)
     compare.raise_if_failed(failures, wanted)
 
@@ -103,7 +102,7 @@ def reproduce(
 
     Example: fedpcs reproduce welfare
     """
-    from fedpcs.experiments.exhibits.registry import EXHIBITS, exhibit
+    from fedpcs.exhibits.registry import EXHIBITS, exhibit
 
     if name is None:
         given = {"--dataset": dataset, "--data-dir": data_dir, "--jobs": jobs, "--only-done": only_done or None}
@@ -120,7 +119,7 @@ def reproduce(
     found = exhibit(name)  # a misspelt name is refused before torch is imported
     if dataset is not None and not found.reads_data:
         raise InvalidInput(f"--dataset {dataset}: {name} is about the game alone and reads no data. Leave it out.")
-    from fedpcs.experiments import reproduce
+    from fedpcs.exhibits import reproduce
 
     data = "fashion-mnist" if dataset is None else dataset
     with goes_on_by(command_line(), out, out / "cells"):
@@ -142,14 +141,16 @@ def report(
 
     Example: fedpcs report fedpcs-runs/default
     """
-    from fedpcs.experiments import compare, run_report
+    from fedpcs.report import run_page as run_report
+    from fedpcs.report import study
+    from fedpcs.studies import compare
 
     written: list[Path] = []
-    sweeps: list[compare.WrittenSweep] = []
+    sweeps: list[study.WrittenSweep] = []
     try:
         for one in folders:
             if compare.is_sweep(one):
-                sweeps.append(compare.write_sweep(one, with_parquet=with_parquet))
+                sweeps.append(study.write_sweep(one, with_parquet=with_parquet))
                 written.append(sweeps[-1].report)
             else:
                 written.append(run_report.write_report(_run_there(one)))
@@ -163,7 +164,7 @@ def report(
 
 
 def _run_there(folder: Path) -> RunStore:
-    from fedpcs.experiments import run_store
+    from fedpcs.trial import run_store
 
     if folder.is_dir() and not (folder / "config.toml").is_file():
         raise InvalidInput(

@@ -51,14 +51,14 @@ def theory(
 def _of_quadratic(rounds: int, trajectories: int, figures: Path | None, as_json: bool) -> None:
     from rich.console import Console
 
-    from fedpcs.experiments import theory_report
-    from fedpcs.experiments.theory_quadratic import assess_quadratic
+    from fedpcs.cli import theory_report
+    from fedpcs.studies.theory_quadratic import assess_quadratic
 
     talk = Console(stderr=True)
     with talk.status("Training a quadratic …"):
         found = assess_quadratic(num_rounds=rounds, num_trajectories=trajectories)
     if figures is not None:
-        from fedpcs.experiments.theory_figures import quadratic_figure
+        from fedpcs.report.figures.theory import quadratic_figure
 
         _save(figures / "quadratic.png", quadratic_figure(found), talk)
     if as_json:
@@ -70,14 +70,14 @@ def _of_quadratic(rounds: int, trajectories: int, figures: Path | None, as_json:
 def _of_run(run: Path, data_dir: Path | None, figures: Path | None, as_json: bool) -> None:
     from rich.console import Console
 
-    from fedpcs.experiments import theory_report
-    from fedpcs.experiments.theory_run import assess_run
+    from fedpcs.cli import theory_report
+    from fedpcs.studies.theory_run import assess_run
 
     talk = Console(stderr=True)
     with talk.status("Making the run again, and measuring its steps …"):
         arms = assess_run(run, data_dir)
     if figures is not None:
-        from fedpcs.experiments.theory_figures import account_figure, progress_figure
+        from fedpcs.report.figures.theory import account_figure, progress_figure
 
         _save(figures / "progress.png", progress_figure(arms), talk)
         _save(figures / "account.png", account_figure(arms), talk)
@@ -88,7 +88,7 @@ def _of_run(run: Path, data_dir: Path | None, figures: Path | None, as_json: boo
 
 
 def _save(path: Path, figure: Figure, talk: Console) -> None:
-    from fedpcs.experiments import figure_style
+    from fedpcs.report import style as figure_style
 
     figure_style.save(figure, path)
     talk.print(f"wrote {path}")

@@ -21,22 +21,47 @@ Example:
     True
 """
 
-from fedpcs.game.equilibrium import Equilibrium as Equilibrium
-from fedpcs.game.equilibrium import solve as solve
-from fedpcs.game.exact import Answer as Answer
-from fedpcs.game.exact import best_response as best_response
-from fedpcs.game.payoffs import Profile as Profile
-from fedpcs.game.payoffs import accuracy_scale_from_constants as accuracy_scale_from_constants
-from fedpcs.game.population import Population as Population
-from fedpcs.game.population import compress as compress
-from fedpcs.game.population import histogram as histogram
-from fedpcs.game.population import individuals as individuals
-from fedpcs.game.population import uniform as uniform
-from fedpcs.game.population import uniform_density as uniform_density
-from fedpcs.game.rules import Game as Game
-from fedpcs.game.rules import Terms as Terms
-from fedpcs.game.rules import announce as announce
-from fedpcs.game.rules import cohort_from_ratio as cohort_from_ratio
-from fedpcs.game.rules import make_game as make_game
-from fedpcs.game.verify import Certificate as Certificate
-from fedpcs.game.verify import certify as certify
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedpcs.game.equilibrium import Equilibrium as Equilibrium
+    from fedpcs.game.equilibrium import solve as solve
+    from fedpcs.game.exact import Answer as Answer
+    from fedpcs.game.exact import best_response as best_response
+    from fedpcs.game.payoffs import Profile as Profile
+    from fedpcs.game.payoffs import accuracy_scale_from_constants as accuracy_scale_from_constants
+    from fedpcs.game.population import Population as Population
+    from fedpcs.game.population import compress as compress
+    from fedpcs.game.population import histogram as histogram
+    from fedpcs.game.population import individuals as individuals
+    from fedpcs.game.population import uniform as uniform
+    from fedpcs.game.population import uniform_density as uniform_density
+    from fedpcs.game.rules import Game as Game
+    from fedpcs.game.rules import Terms as Terms
+    from fedpcs.game.rules import announce as announce
+    from fedpcs.game.rules import cohort_from_ratio as cohort_from_ratio
+    from fedpcs.game.rules import make_game as make_game
+    from fedpcs.game.verify import Certificate as Certificate
+    from fedpcs.game.verify import certify as certify
+
+# Read at first use, so that a game file with a misspelt key is refused before Numba is imported.
+_HOMES = {
+    "equilibrium": ("Equilibrium", "solve"),
+    "exact": ("Answer", "best_response"),
+    "payoffs": ("Profile", "accuracy_scale_from_constants"),
+    "population": ("Population", "compress", "histogram", "individuals", "uniform", "uniform_density"),
+    "rules": ("Game", "Terms", "announce", "cohort_from_ratio", "make_game"),
+    "verify": ("Certificate", "certify"),
+}
+
+__all__ = [name for names in _HOMES.values() for name in names]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"fedpcs.game.{module}"), name)
+    raise AttributeError(f"module 'fedpcs.game' has no attribute {name!r}")

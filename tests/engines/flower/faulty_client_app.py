@@ -13,14 +13,14 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
+from fedpcs.deploy.client_app import Members
+from fedpcs.deploy.node_settings import read_settings
 from fedpcs.engines.faulty import Fault, FaultyClients, Payload
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
-from fedpcs.experiments.federation_client import Members
-from fedpcs.experiments.node_settings import read_settings
-from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.models import make_model
 from fedpcs.privacy.budget import Rho
+from fedpcs.trial.config import load_run_config
 
 RUN_FILE = Path(__file__).with_name("run.toml")
 SLOW_SECONDS, LATE_SECONDS = 60.0, 88.0  # the deadline is 90, from when a task is sent

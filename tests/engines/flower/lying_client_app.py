@@ -14,9 +14,9 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.supercore.inflatable.inflatable_object import add_header_to_object_body
 
+from fedpcs.deploy.client_app import Members
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
-from fedpcs.experiments.federation_client import Members
 
 RUN_FILE = Path(__file__).with_name("run.toml")
 LIAR = 1

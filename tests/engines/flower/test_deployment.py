@@ -20,8 +20,8 @@ import forgeries
 import numpy as np
 import pytest
 
-from fedpcs.experiments import checkpoint
-from fedpcs.experiments.run_store import RunStore
+from fedpcs.trial import checkpoint
+from fedpcs.trial.run_store import RunStore
 
 pytestmark = pytest.mark.slow
 

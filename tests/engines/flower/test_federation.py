@@ -13,17 +13,17 @@ from flwr.app import Message, RecordDict
 from local_grid import LocalGrid
 from node_files import announcement, write_settings
 
+from fedpcs.deploy.client_app import client_app
+from fedpcs.deploy.roster import roster_of
+from fedpcs.deploy.server_app import serve
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import CorruptFile, InvalidInput, QuorumNotReached
-from fedpcs.experiments import federation
-from fedpcs.experiments.federation import serve
-from fedpcs.experiments.federation_client import client_app
-from fedpcs.experiments.roster import roster_of
-from fedpcs.experiments.run import resume_run
-from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.protocol import Task
 from fedpcs.privacy.budget import Rho
+from fedpcs.report.run_page import write_report, write_report_safely
+from fedpcs.trial.config import load_run_config
+from fedpcs.trial.run import resume_run
 
 SECRETS = ((0.3517, 4.0313), (0.6029, 6.5177), (0.8523, 9.0411))
 NODES = (71, 5, 33)
@@ -101,7 +101,12 @@ def wire(run_file, tmp_path):
 
 def serve_quietly(wire, config, folder):
     said = []
-    return serve(wire, config, folder, say=said.append, poll_seconds=0.0), said
+
+    def when_done(store, say):
+        (folder.parent / "done").write_text(str(store.folder))
+        write_report_safely(store, say)
+
+    return serve(wire, config, folder, say=said.append, when_done=when_done, poll_seconds=0.0), said
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +192,7 @@ def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finish
     for client, t, amount in rewards:
         assert amount == pytest.approx(6.0 * budgets[client, t] / 0.01, rel=1e-6, abs=1.0) or amount == 0
     assert store.result["arms"][0]["accuracy"] > 0.3
-    assert store.report.exists()
+    assert (folder / "done").read_text() == str(store.folder)
     assert sum("is connected" in words for words in said) == 3
 
 
@@ -480,12 +485,6 @@ def test_a_simulated_client_has_no_books_to_agree_with(tmp_path):
     assert "has no books" in grid.replies[number].error.reason
 
 
-@pytest.fixture
-def no_report(monkeypatch):
-    """Figures take longer than these runs."""
-    monkeypatch.setattr(federation, "write_report_safely", lambda store, say: None)
-
-
 class Boasting(Wire):
     """Nodes say other numbers of records than they have, in their first words; `reports` also in what they send."""
 
@@ -532,7 +531,7 @@ def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(r
     (words,) = [words for words in said if "records and takes part with" in words]
     assert words.startswith(f"client-0 says it has {size:,} records")
     assert words in store.manifest["notes"]
-    assert words.split(",")[0] in store.report.read_text()
+    assert words.split(",")[0] in write_report(store).read_text()
 
 
 @pytest.mark.parametrize("size", [2**47, 10**12 + 1, 10**400, 0, -1, True, 1.0, 1e9, math.nan, "5", None, [5]])
@@ -546,7 +545,7 @@ def test_a_size_nobody_can_have_is_no_size_and_nothing_is_saved(run_file, tmp_pa
     assert not (tmp_path / "run" / "roster.json").exists()
 
 
-def test_an_honest_client_above_the_cap_trains_on_its_first_records_and_counts(run_file, tmp_path, no_report):
+def test_an_honest_client_above_the_cap_trains_on_its_first_records_and_counts(run_file, tmp_path):
     store, said = boasting(run_file, tmp_path, {}, "federation.max_samples=10", mode="record")
     assert sum("takes part with 10" in words for words in said) == 3
     lines = store.arm("fedpcs", 0).rounds()
@@ -626,7 +625,7 @@ RIDES = {
         *(pytest.param(f"{word} its noise", marks=pytest.mark.slow) for word in ("half", "twice")),
     ],
 )
-def test_a_client_that_did_not_do_the_work_is_charged_and_not_paid(run_file, tmp_path, no_report, mode, ride):
+def test_a_client_that_did_not_do_the_work_is_charged_and_not_paid(run_file, tmp_path, mode, ride):
     run_file.write_text(RUN.replace('mode = "record"', f'mode = "{mode}"'))
     config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0"])
     make, kinds = RIDES[ride]

@@ -10,13 +10,13 @@ from local_grid import LocalGrid
 from node_files import write_settings
 
 from fedpcs._chain import unsealed
+from fedpcs.deploy.client_app import client_app
+from fedpcs.deploy.server_app import serve
 from fedpcs.engines.flower import messages
 from fedpcs.errors import QuorumNotReached
-from fedpcs.experiments.federation import serve
-from fedpcs.experiments.federation_client import client_app
-from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.client import ClientSide
 from fedpcs.privacy.conversion import to_rho
+from fedpcs.trial.config import load_run_config
 
 RUN = """
 name = "forged"

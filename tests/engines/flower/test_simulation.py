@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from fedpcs.experiments import checkpoint
-from fedpcs.experiments.run_store import RunStore
+from fedpcs.trial import checkpoint
+from fedpcs.trial.run_store import RunStore
 
 pytestmark = pytest.mark.slow
 

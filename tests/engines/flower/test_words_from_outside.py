@@ -9,13 +9,14 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from lying_client_app import FORGED
 from test_federation import RUN, Wire
 
+from fedpcs.deploy.client_app import Members
+from fedpcs.deploy.server_app import serve
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import QuorumNotReached
-from fedpcs.experiments.federation import serve
-from fedpcs.experiments.federation_client import Members
-from fedpcs.experiments.run_config import load_run_config
 from fedpcs.learning.wire import MessageRefused
+from fedpcs.report.run_page import write_report_safely
+from fedpcs.trial.config import load_run_config
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def served(tmp_path, monkeypatch):
         wire, said = Wire(lying_client_app.app, tmp_path), []
         config = load_run_config(str(tmp_path / "run.toml"), ["data.num_clients=3", "rounds=2"])
         try:
-            serve(wire, config, tmp_path / "run", say=said.append, poll_seconds=0.0)
+            serve(wire, config, tmp_path / "run", say=said.append, when_done=write_report_safely, poll_seconds=0.0)
         except QuorumNotReached as error:
             said.append(str(error))
         return said, tmp_path / "run"

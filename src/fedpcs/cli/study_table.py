@@ -1,0 +1,40 @@
+"""What `fedpcs compare` prints."""
+
+from __future__ import annotations
+
+import json
+
+from rich.table import Table
+
+from fedpcs import _format
+from fedpcs.cli.run_table import print_differences, print_whole
+from fedpcs.report.study import WrittenSweep
+
+_SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
+
+
+def print_sweep(written: WrittenSweep, *, as_json: bool) -> None:
+    """Print what a sweep came to, what is sure first: a sentence and its tables, or one JSON object."""
+    rows = written.records
+    if as_json:
+        told = [{"variant": at.variant, "setting": dict(at.point), **one.numbers} for at, one in written.compared]
+        said = {"report": str(written.report), "headline": written.headline, "differences": told}
+        print(json.dumps({**said, "cells": list(rows)}))
+        return
+    if written.compared:
+        print_differences(written.headline, [(at.words, one) for at, one in written.compared])
+    of_grid = {name: name.rpartition(".")[2] for name in (rows[0] if rows else {}) if name.startswith("set.")}
+    of_grid |= {name: name for name in ("data", "mode", "clip_norm") if len({row[name] for row in rows}) > 1}
+    columns = {**_SHOWN, **of_grid, "sampler": "sampler"}
+    groups: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        groups.setdefault(tuple(str(row[name]) for name in columns), []).append(row["accuracy"])
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for name in (*columns.values(), "accuracy", "seeds"):
+        table.add_column(name, no_wrap=True)
+    for place, accuracy in groups.items():
+        table.add_row(*place, _format.mean_and_spread(accuracy), str(len(accuracy)))
+    print_whole(table)
+    for words in (*written.privacy, *written.notes):
+        print(words)
+    print(written.report)

@@ -1,0 +1,1 @@
+"""The same round with clients on machines of their own."""

@@ -1,0 +1,106 @@
+"""Whether a client's machine is as it should be: its settings, its folder, its ledger, and the most it can spend."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fedpcs import _format
+from fedpcs.deploy.node_settings import NodeSettings, conditions_of, read_settings
+from fedpcs.engines.flower.client_books import refuse_open
+from fedpcs.engines.flower.conditions import refuse_outside
+from fedpcs.errors import FedpcsError
+from fedpcs.privacy import PrivacyLedger
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.conversion import to_epsilon
+from fedpcs.trial.check import Check
+from fedpcs.trial.config import RunConfig
+
+
+def check_node(path: Path, config: RunConfig | None = None) -> list[Check]:
+    """Look at a client's machine before its node is started; nothing is written there.
+
+    Args:
+        path: The client's settings file.
+        config: A run it may be asked to take part in.
+    """
+    try:
+        settings = read_settings(path.absolute())
+    except FedpcsError as error:
+        return [Check("settings", "wrong", str(error), "Without settings this client takes part in nothing.")]
+    found = [_settings(path, settings), _folder(settings), *_ledger(settings), _accepts(settings)]
+    return found if config is None else [*found, _run(settings, config)]
+
+
+def _settings(path: Path, settings: NodeSettings) -> Check:
+    part = f"part {settings.partition_id} of {settings.num_partitions}"
+    return Check("settings", "fine", f"{path}: {settings.client}, {part}; nobody else on this machine can read them")
+
+
+def _folder(settings: NodeSettings) -> Check:
+    folder = settings.books.folder
+    if not folder.exists():
+        return Check("state folder", "fine", f"{folder}: not there yet; the first run makes it, for its owner alone")
+    try:
+        refuse_open(folder, folder.stat().st_mode)
+    except FedpcsError as error:
+        return Check("state folder", "wrong", str(error), "Until then this client refuses every run.")
+    return Check("state folder", "fine", f"{folder}: nobody else on this machine can look into it")
+
+
+def _ledger(settings: NodeSettings) -> list[Check]:
+    """Look at what was spent and what can be; of a ledger that is not there, nothing was."""
+    path, spent = settings.books.ledger, Rho(0)
+    words, epsilon = "no ledger yet: nothing was spent", 0.0
+    if path.exists():
+        try:
+            with PrivacyLedger.open(path) as ledger:
+                total = ledger.spent("self")
+        except FedpcsError as error:
+            return [Check("ledger", "wrong", str(error), "Until then this client refuses every task.")]
+        spent, epsilon = total.rho, total.epsilon(float(settings.accepts.delta))
+        words = f"{path}: {total.num_releases:,} releases"
+    words += (
+        f"; spent ρ = {_format.rounded_up(float(spent))}, which is ε = {_format.rounded_up(epsilon)}"
+        if spent.nanos
+        else ""
+    )
+    return [Check("ledger", "fine", words), _most(settings, spent)]
+
+
+def _most(settings: NodeSettings, spent: Rho) -> Check:
+    """Say what a client can ever spend, whatever any server announces."""
+    delta, unit = float(settings.accepts.delta), float(settings.accepts.budget_unit)
+    if settings.accepts.mode == "none":
+        words = "no limit holds: accepts.mode is 'none', so updates leave without noise and nothing is charged"
+        return Check("at most", "wrong", words, "Set accepts.mode = 'record', unless nobody's records are at stake.")
+    each = Rho.of(unit * float(settings.accepts.budget_bounds[1]))
+    words = (
+        f"ε = {settings.limit_epsilon:g} at δ = {delta:g} over all runs, now and later, whatever a server announces "
+        f"({settings.limit}); at most {each} in one round, and at most {settings.accepts.rounds} rounds in one run"
+    )
+    if spent >= settings.limit:
+        return Check("at most", "note", f"{words}. All of it is spent", "This client answers no more tasks.")
+    if to_epsilon(each, delta) > float(settings.limit_epsilon):
+        remedy = "Lower accepts.budget_bounds or accepts.budget_unit, if the runs you are asked for allow it."
+        return Check("at most", "note", f"{words}. One round could spend all of it", remedy)
+    return Check("at most", "fine", words)
+
+
+def _accepts(settings: NodeSettings) -> Check:
+    accepted = settings.accepted
+    low, high = accepted.budget_bounds
+    words = (
+        f"runs with budget_unit = {accepted.budget_unit:g}, budgets in [{low:g}, {high:g}], mode {accepted.mode!r}, "
+        f"clip_norm = {accepted.clip_norm:g}, noise {accepted.noise!r} or stronger, trust {accepted.trust!r}"
+    )
+    if accepted.noise == "fast":
+        return Check("accepts", "note", words, "Seeded noise can be taken off by the server: to try things out only.")
+    return Check("accepts", "fine", words)
+
+
+def _run(settings: NodeSettings, config: RunConfig) -> Check:
+    try:
+        refuse_outside(conditions_of(config), settings.accepted)
+    except FedpcsError as error:
+        return Check("run", "wrong", f"{config.name}: {error}", "This client would refuse it.")
+    return Check("run", "fine", f"{config.name}: within what this client accepts")

@@ -1,0 +1,102 @@
+"""Who takes part in a deployment: fixed before its first round, checked before it is saved, read after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedpcs._files import NEW_RUN, read_object, write_json
+from fedpcs._outside import printable
+from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.learning.sizes import MOST_SAMPLES, size_cap
+from fedpcs.trial.config import RunConfig
+
+# Sums of sizes, and of steps, are whole numbers that a float holds exactly.
+_MOST_STEPS = 2**53
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The clients of a run, in the order of their numbers.
+
+    Attributes:
+        told: How many records each says it has, by name.
+        nodes: The node each had when the run began, by name.
+        max_samples: The most that are believed.
+    """
+
+    told: Mapping[str, int]
+    nodes: Mapping[str, int]
+    max_samples: int
+
+    @property
+    def num_samples(self) -> NDArray[np.int64]:
+        """(clients,) how many records each counts with, and trains on."""
+        return np.array([min(size, self.max_samples) for size in self.told.values()], dtype=np.int64)
+
+    def capped(self) -> list[str]:
+        """Return a sentence for each client that says it has more than are believed."""
+        return [
+            f"{printable(name)} says it has {size:,} records and takes part with {self.max_samples:,}, the most that "
+            "are believed. If it is right, start a new run with a higher federation.max_samples."
+            for name, size in self.told.items()
+            if size > self.max_samples
+        ]
+
+
+def roster_of(path: Path, config: RunConfig, connected: Callable[[], Sequence[Mapping[str, Any]]]) -> Roster:
+    """Return the clients of a run: as saved, or those that are connected now, checked and then saved.
+
+    Args:
+        path: Of `roster.json`.
+        config: The run.
+        connected: Gives name, num_samples and node of connected clients, in the order of names.
+
+    Raises:
+        InvalidInput: Clients say they hold more records than a run can count.
+        CorruptFile: The file is damaged.
+    """
+    if path.exists():
+        return _read(path)
+    clients = [dict(one) for one in connected()[: config.data.num_clients]]
+    cap = size_cap([one["num_samples"] for one in clients], config.federation.max_samples)
+    total = sum(min(one["num_samples"], cap) for one in clients) * config.training.local_epochs
+    if total > _MOST_STEPS:
+        raise InvalidInput(
+            f"clients say they hold records for {total:,} steps of a round; at most {_MOST_STEPS:,} can be counted. "
+            "Set federation.max_samples to what a client can hold."
+        )
+    write_json(path, {"max_samples": cap, "clients": clients})
+    return _read(path)
+
+
+def _read(path: Path) -> Roster:
+    found = read_object(path, "clients", "max_samples")
+    clients, cap = found["clients"], found["max_samples"]
+    if not (
+        type(cap) is int
+        and 1 <= cap <= 100 * MOST_SAMPLES
+        and isinstance(clients, list)
+        and clients
+        and all(_is_client(one) for one in clients)
+        and len({one["name"] for one in clients}) == len(clients)
+    ):
+        raise CorruptFile(f"{path}: is no list of clients, each with a name, a node and how many records. {NEW_RUN}")
+    return Roster(
+        {one["name"]: one["num_samples"] for one in clients}, {one["name"]: one["node"] for one in clients}, cap
+    )
+
+
+def _is_client(one: Any) -> bool:
+    return (
+        isinstance(one, dict)
+        and isinstance(one.get("name"), str)
+        and type(one.get("node")) is int
+        and type(one.get("num_samples")) is int
+        and 1 <= one["num_samples"] <= MOST_SAMPLES
+    )

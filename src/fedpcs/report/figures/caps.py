@@ -1,0 +1,177 @@
+"""Cohorts under privacy caps: K_t and how much of each B_t a drawn cohort uses (paper, Figs. 7–8).
+
+Two samplers draw cohorts of the same sizes K_t from the same clients: FedPCS in proportion to budgets, and a
+random one that ignores them. Either is cut to fit, so no cohort passes its cap; how close does each come?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from fedpcs import _format, _random
+from fedpcs._validate import FloatArray
+from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.merged_types import merge_note, merge_types
+from fedpcs.game.payoffs import cohort_inclusion
+from fedpcs.game.rules import Game
+from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, draw_order, plan_cohort
+from fedpcs.report import style
+from fedpcs.report.palette import pens
+
+# The paper's caps: 700 falling to 300 for 100 clients with a mean budget of about 6.5.
+_PAPER_CAPS = (700.0, 300.0)
+_PAPER_TOTAL_BUDGET = 650.0
+_MOST_DRAWS, _LEAST_DRAWS = 200, 20
+_MOST_DRAWN_CLIENTS = 5_000
+_MOST_PLANNED_TYPES = 5_000
+# Passing over clients one by one is plain Python; this many steps take about two seconds.
+_MOST_STEPS = 8_000_000
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Share of the cap B_t that a sampler's cohorts use, round by round.
+
+    Attributes:
+        middle: (rounds,) the mean over draws, or the expectation where nothing was drawn.
+        low: (rounds,) 5 % of draws use less; None where nothing was drawn.
+        high: (rounds,) 5 % of draws use more; None where nothing was drawn.
+    """
+
+    middle: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+def default_caps(budget: FloatArray, game: Game) -> FloatArray:
+    """Return the paper's falling caps scaled to this game, never below its largest client's budget."""
+    total = game.num_clients * game.population.mean(budget.mean(axis=0))
+    caps = np.linspace(*_PAPER_CAPS, game.last_round + 1) * total / _PAPER_TOTAL_BUDGET
+    return np.asarray(np.maximum(caps, budget.max(axis=1)))
+
+
+def num_draws(game: Game) -> int:
+    """Return how many cohorts to draw per round; zero where only the expectation is affordable."""
+    if not game.population.is_individual or game.num_clients > _MOST_DRAWN_CLIENTS:
+        return 0
+    draws = min(_MOST_DRAWS, _MOST_STEPS // (2 * (game.last_round + 1) * game.num_clients))
+    return draws if draws >= _LEAST_DRAWS else 0
+
+
+def drawn_usage(budget: FloatArray, plan: CohortPlan, draws: int, *, budget_aware: bool) -> Usage:
+    """Draw `draws` cohorts in every round, cut each to its cap, and return what they use."""
+    used = np.empty((plan.budget_cap.size, draws))
+    for t, row in enumerate(budget):
+        rng = _random.generator(0, "figure-caps", round_index=t)
+        cap, size = float(plan.budget_cap[t]), int(plan.cohort_size[t])
+        for draw in range(draws):
+            cohort = cut_to_cap(draw_order(row, rng, budget_aware=budget_aware), row, size, cap)
+            used[t, draw] = row[cohort].sum() / cap
+    low, high = np.quantile(used, (0.05, 0.95), axis=1)
+    return Usage(used.mean(axis=1), low, high)
+
+
+def expected_usage(budget: FloatArray, plan: CohortPlan, game: Game, *, budget_aware: bool) -> Usage:
+    """Return the usage expected of cohorts before any is cut."""
+    drawn = replace(game, selection="budget-aware" if budget_aware else "budget-blind")
+    count = game.population.client_count
+    spent = [
+        float(count @ (cohort_inclusion(row, float(size), drawn) * row))
+        for row, size in zip(budget, plan.cohort_size, strict=True)
+    ]
+    return Usage(np.array(spent) / plan.budget_cap)
+
+
+def caps_figure(found: Equilibrium, plan: CohortPlan | None) -> Figure:
+    """Draw K_t above, and below it the usage of both samplers.
+
+    Args:
+        found: The solved game.
+        plan: The cohorts it was solved with; None plans some under the paper's caps, scaled.
+    """
+    game, budget = merge_types(found, _MOST_PLANNED_TYPES)
+    is_given = plan is not None
+    if plan is None:
+        plan = plan_cohort(budget, found.reward.path, default_caps(budget, game), game)
+    draws = num_draws(found.game)
+    aware, blind = (_usage(budget, plan, game, draws, is_aware=is_aware) for is_aware in (True, False))
+    title, note = _title(plan, aware, blind, draws), f"{_note(is_given, draws)} {merge_note(found, game)}"
+    figure, (top, bottom) = style.new_figure(title, note=note, height_inches=6.4, num_rows=2)
+    _draw_sizes(top, plan)
+    _draw_usage(bottom, aware, blind, draws)
+    return figure
+
+
+def _usage(budget: FloatArray, plan: CohortPlan, game: Game, draws: int, *, is_aware: bool) -> Usage:
+    if draws:
+        return drawn_usage(budget, plan, draws, budget_aware=is_aware)
+    return expected_usage(budget, plan, game, budget_aware=is_aware)
+
+
+def _title(plan: CohortPlan, aware: Usage, blind: Usage, draws: int) -> str:
+    first, last = int(plan.cohort_size[0]), int(plan.cohort_size[-1])
+    how = "use" if draws else "are expected to use"
+    return (
+        f"Cohorts go from {first:,} to {last:,} clients under the caps; FedPCS ones {how} "
+        f"{aware.middle.mean():.0%} of the cap on average, random ones {blind.middle.mean():.0%}"
+    ).replace("%", "\N{NO-BREAK SPACE}%")
+
+
+def _note(is_given: bool, draws: int) -> str:
+    caps = (
+        "Caps are this game's own."
+        if is_given
+        else "No caps were given: these are the paper's (700 falling to 300 for 100 clients), scaled to this "
+        "game's total budget and never below its largest client's."
+    )
+    if not draws:
+        return f"{caps} Usage is what is expected before a cohort is cut to fit."
+    return f"{caps} Both samplers draw $K_t$ clients, {draws} times a round, and cut each cohort to fit."
+
+
+def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
+    rounds = plan.cohort_size.size
+    axes.plot(plan.cohort_size, color=style.INK, linewidth=1.8, marker="o", markersize=3.5)
+    axes.set_ylim(0.0, 1.12 * float(plan.cohort_size.max()))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_ylabel("clients drawn, $K_t$", color=style.INK)
+    first, last = _format.amount(plan.budget_cap[0]), _format.amount(plan.budget_cap[-1])
+    when = (
+        f"{first} in round 0 and {last} in round {rounds - 1}"
+        if np.ptp(plan.budget_cap) > 0.0
+        else f"{first} in every round"
+    )
+    style.caption(axes, f"Cohort size under a cap $B_t$ of {when}")
+    style.round_axis(axes, rounds, words="")
+
+
+def _draw_usage(axes: Axes, aware: Usage, blind: Usage, draws: int) -> None:
+    rounds = aware.middle.size
+    labels = []
+    looks = pens(("random", "FedPCS"))
+    for usage, words in ((blind, "random"), (aware, "FedPCS")):
+        colour = looks[words].colour
+        if usage.low is not None and usage.high is not None:
+            axes.fill_between(range(rounds), 100 * usage.low, 100 * usage.high, color=colour, alpha=0.25, lw=0)
+        axes.plot(100 * usage.middle, color=colour, linewidth=1.8, marker=style.marker(rounds), markersize=4)
+        labels.append(style.EndLabel(words, 100 * float(usage.middle[-1]), colour))
+    axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES)
+    labels.append(style.EndLabel("the cap", 100.0, style.INK))
+    drawn = [
+        np.array([100.0]),
+        *(100 * path for u in (aware, blind) for path in (u.low, u.high, u.middle) if path is not None),
+    ]
+    style.span(axes, np.concatenate(drawn))
+    axes.set_ylabel("privacy usage Σρ / $B_t$ (%)", color=style.INK)
+    style.caption(
+        axes,
+        "Share of the cap used: mean and 5–95 % of draws" if draws else "Share of the cap used, expected",
+    )
+    style.round_axis(axes, rounds)
+    style.label_ends(axes, labels, panel_inches=1.9)

@@ -1,0 +1,236 @@
+"""The figures of a solved game as PNG files: convergence, budgets, rewards, response modes, welfare and caps.
+
+Every figure is a function from the result to a `Figure`, so what is drawn can be checked number by number.
+Only `draw_all` touches the disk. Populations of many types are drawn as quantile bands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from fedpcs import _format
+from fedpcs._validate import FloatArray
+from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.merged_types import merge_types
+from fedpcs.game.payoffs import cohort_inclusion
+from fedpcs.game.population import Population
+from fedpcs.game.sampling_ratio import CohortPlan
+from fedpcs.report import style
+from fedpcs.report.figures.caps import caps_figure
+from fedpcs.report.figures.game_comparison import response_figure, welfare_figure
+
+_MOST_LINES = 300
+_MOST_SWEEP_LINES = 40
+_MOST_PAID_TYPES = 20_000
+
+
+def draw_all(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> list[Path]:
+    """Draw every figure of a solved game into `folder` and return the files in reading order.
+
+    Args:
+        found: The solved game, converged or not.
+        plan: Its cohorts under caps; None plans some under the paper's caps, scaled to the game.
+        folder: An existing folder; files in it of the same names are replaced.
+
+    Raises:
+        InvalidInput: The folder cannot be written to.
+    """
+    figures: dict[str, Callable[[Equilibrium], Figure]] = {
+        "mean_field.png": mean_field_figure,
+        "budgets.png": budget_figure,
+        "rewards.png": reward_figure,
+        "responses.png": response_figure,
+        "welfare.png": welfare_figure,
+        "caps.png": lambda solved: caps_figure(solved, plan),
+    }
+    for name, draw in figures.items():
+        style.save(draw(found), folder / name)
+    return [folder / name for name in figures]
+
+
+def mean_field_figure(found: Equilibrium) -> Figure:
+    """Draw φ(t) sweep by sweep, the last one on top (paper, Fig. 3)."""
+    history, rounds = found.history, found.history.shape[1]
+    figure, (axes,) = style.new_figure(_sweep_title(found))
+    shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int))
+    for index in shown[:-1]:
+        shade = style.VERMILION if index == 0 else style.PALE
+        axes.plot(history[index], color=shade, linewidth=1.0)
+    last = len(history) - 1
+    axes.plot(history[-1], color=style.BLUE, linewidth=2.6, marker=style.marker(rounds), label="last sweep")
+    style.span(axes, np.vstack((history, found.profile.mean_budget)))
+    axes.set_ylabel("mean budget φ(t), ρ of zCDP", color=style.INK)
+    style.caption(axes, "Mean privacy budget before the first sweep and after each")
+    style.round_axis(axes, rounds)
+    labels = [
+        style.EndLabel("before the first", float(history[0, -1]), style.VERMILION),
+        style.EndLabel(f"sweep {last}, the last", float(history[-1, -1]), style.BLUE),
+    ]
+    if np.abs(history[1] - history[-1]).max() > 0.02 * np.ptp(history):
+        labels.append(style.EndLabel("sweep 1", float(history[1, -1]), style.GREY))
+    style.label_ends(axes, [*labels, *_draw_played(axes, found)])
+    return figure
+
+
+def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
+    """Draw the mean of the budgets clients end up with, where it is not what the last sweep says.
+
+    Stationary responses follow an announced mean; played out, the same retentions create another one.
+    """
+    mean, announced = found.profile.mean_budget, found.history[-1]
+    if np.abs(mean - announced).max() <= 0.02 * np.ptp(found.history):
+        return []
+    axes.plot(mean, color=style.INK, linewidth=1.6, linestyle=style.DASHES, label="played")
+    return [style.EndLabel("what they play", float(mean[-1]), style.INK)]
+
+
+def _sweep_title(found: Equilibrium) -> str:
+    sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
+    gain = _format.gain(found.certificate.relative)
+    if found.settled_by == "search":
+        return f"The mean budget does not come to rest; in the profile kept, deviating gains {gain} on average"
+    if found.status == "converged":
+        return f"The mean budget settles in {sweeps}; a client that deviates gains {gain} on average"
+    if found.status == "not-an-equilibrium":
+        return f"Not an equilibrium: the mean budget stands still after {sweeps}, but deviating gains {gain}"
+    moves = _format.amount(found.residual)
+    return f"Not converged: after {sweeps} the mean budget still moves by {moves}, and deviating gains {gain}"
+
+
+def budget_figure(found: Equilibrium) -> Figure:
+    """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
+    rounds, mean = found.profile.mean_budget.size, found.profile.mean_budget
+    spread = _spread(found.profile.budget[[0, -1]], found.game.population)
+    first, last = _format.amount(mean[0]), _format.amount(mean[-1])
+    title = f"The mean budget goes from {first} to {last}" if first != last else f"The mean budget stays at {first}"
+    if found.game.num_clients > 1:
+        title += f", the spread between clients from {_format.amount(spread[0])} to {_format.amount(spread[1])}"
+    figure, (axes,) = style.new_figure(title)
+    if found.game.population.num_types <= _MOST_LINES:
+        labels = []
+        _draw_each(figure, axes, found)
+    else:
+        labels = _draw_bands(axes, found)
+    axes.plot(mean, color="white", linewidth=5.0)
+    axes.plot(mean, color=style.INK, linewidth=2.6, marker=style.marker(rounds), label="mean")
+    axes.set_ylabel("privacy budget, ρ of zCDP", color=style.INK)
+    style.round_axis(axes, rounds)
+    style.label_ends(axes, [*labels, style.EndLabel("mean", float(mean[-1]), style.INK)])
+    return figure
+
+
+def _spread(budget: FloatArray, crowd: Population) -> FloatArray:
+    """Return the standard deviation over clients, for each row of (rounds, types)."""
+    centred = budget - (budget @ crowd.weight)[:, None]
+    return np.asarray(np.sqrt(centred**2 @ crowd.weight))
+
+
+def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
+    budget, crowd = found.profile.budget, found.game.population
+    rounds = np.arange(budget.shape[0])
+    lines = LineCollection(
+        [np.column_stack((rounds, path)) for path in budget.T],
+        array=crowd.privacy_aversion,
+        cmap="viridis",
+        clim=(0.0, 1.0),
+        linewidths=1.0,
+        alpha=0.8,
+    )
+    axes.add_collection(lines)
+    style.span(axes, budget)
+    bar = figure.colorbar(lines, ax=axes, pad=0.02, aspect=30)
+    bar.set_label("privacy aversion ψ", color=style.INK)
+    bar.outline.set_visible(False)
+    close = np.abs(budget[-1] / found.profile.mean_budget[-1] - 1.0) <= 0.01
+    near = _format.percent(float(crowd.weight[close].sum()))
+    what = "client" if crowd.is_individual else "type of client"
+    style.caption(
+        axes, f"One line per {what}; {near} of clients end within 1 % of the mean. Spread: standard deviation"
+    )
+
+
+def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
+    budget, crowd = found.profile.budget, found.game.population
+    levels = (0.05, 0.25, 0.75, 0.95)
+    # Equal weights need no sorting, which a million clients would feel.
+    weight = None if crowd.is_individual else crowd.weight
+    rows = [np.quantile(row, levels, weights=weight, method="inverted_cdf") for row in budget]
+    low, lower, upper, high = np.array(rows).T
+    axes.fill_between(range(len(rows)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
+    axes.fill_between(range(len(rows)), lower, upper, color=style.PALE, linewidth=0)
+    labels = []
+    edges = np.quantile(crowd.privacy_aversion, (0.25, 0.75), weights=weight, method="inverted_cdf")
+    quarters = (
+        (crowd.privacy_aversion <= edges[0], style.GREEN, "least averse quarter"),
+        (crowd.privacy_aversion >= edges[1], style.VERMILION, "most averse quarter"),
+    )
+    for who, colour, words in quarters:
+        path = budget @ (crowd.weight * who / crowd.weight[who].sum())
+        axes.plot(path, color=colour, linewidth=1.8)
+        labels.append(style.EndLabel(words, float(path[-1]), colour))
+    style.span(axes, np.array([low, high]))
+    what = f"{crowd.num_types:,} {'clients' if crowd.is_individual else 'types of client'}"
+    style.caption(
+        axes,
+        f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means. Spread: standard deviation",
+    )
+    return labels
+
+
+def reward_figure(found: Equilibrium) -> Figure:
+    """Draw the rewards R_t above and what each round costs the server below, payments set apart."""
+    path, cost, rounds = found.reward.path, found.cost, found.cost.size
+    paid = payments(found)
+    note = "" if found.reward.is_settled else f"The {found.reward.policy} policy's own iteration did not come to rest."
+    figure, (top, bottom) = style.new_figure(_reward_title(found), note=note, height_inches=6.2, num_rows=2)
+    top.plot(path, color=style.BLUE, linewidth=2.2, marker=style.marker(rounds), clip_on=False)
+    style.span(top, path, from_zero=True)
+    top.set_ylabel("reward $R_t$\n(per unit of budget)", color=style.INK)
+    style.caption(top, f"Rewards announced (policy: {found.reward.policy})")
+    bottom.fill_between(range(rounds), paid, color=style.ORANGE, alpha=0.35, linewidth=0)
+    bottom.plot(paid, color=style.ORANGE, linewidth=1.2)
+    bottom.plot(cost, color=style.INK, linewidth=2.2, marker=style.marker(rounds), label="cost")
+    style.span(bottom, cost, from_zero=True)
+    bottom.set_ylabel("cost per round", color=style.INK)
+    style.caption(bottom, "The server's expected cost: accuracy lost plus rewards paid, as it weighs them")
+    style.label_ends(
+        bottom,
+        [
+            style.EndLabel("cost", float(cost[-1]), style.INK),
+            style.EndLabel("of it, rewards", float(paid[-1]), style.DARK_ORANGE),
+        ],
+        panel_inches=1.9,
+    )
+    style.round_axis(top, rounds, words="")
+    style.round_axis(bottom, rounds)
+    return figure
+
+
+def payments(found: Equilibrium) -> FloatArray:
+    """Return the weighted rewards in the server's cost, (1−γ) R_t Σ π_i ρ_i: (rounds,)."""
+    game, budget = merge_types(found, _MOST_PAID_TYPES)
+    count = game.population.client_count
+    spent = [
+        float(count @ (cohort_inclusion(row, float(size), game) * row))
+        for row, size in zip(budget, game.cohort_size, strict=True)
+    ]
+    return np.asarray((1.0 - game.accuracy_priority) * found.reward.path * np.array(spent))
+
+
+def _reward_title(found: Equilibrium) -> str:
+    path = found.reward.path
+    total = f"the run costs the server {_format.amount(float(found.cost.sum()))}"
+    if path.max() == 0.0:
+        return f"No reward is paid; {total}"
+    if np.ptp(path) <= 1e-9 * path.max():
+        return f"A constant reward of {_format.amount(path[0])}; {total}"
+    peak = int(path.argmax())
+    return (
+        f"Rewards peak at {_format.amount(path[peak])} in round {peak} and end at {_format.amount(path[-1])}; {total}"
+    )

@@ -1,0 +1,1 @@
+"""Many trials: chosen, repeated, compared and judged."""

@@ -1,0 +1,336 @@
+"""A sweep from a TOML file or flags: one run varied over a grid, samplers and seeds, as a list of cells.
+
+base = "fashion-mnist"                       # a preset, or the path of a run file
+samplers = ["fedpcs", "random"]
+seeds = [0, 1, 2]
+
+[set]                                        # for all cells
+rounds = 10
+
+[grid]                                       # every combination
+"data.partition" = ["iid", "dirichlet"]
+"sampling.sampling_ratio" = [0.2, 0.5]
+
+[per_sampler.fedpcs]                         # what was tuned for one sampler
+"privacy.clip_norm" = 4.0
+
+[[variants]]                                 # instead of one unnamed variant
+label = "static clients"
+set = {"game.behaviour" = "static"}
+
+Keys may stand in tables too, such as `[set.training]`: what such a table does not name stays as the base has it.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from fedpcs._keys import dotted_keys, first_problem, set_key
+from fedpcs._validate import did_you_mean
+from fedpcs.errors import InvalidInput
+from fedpcs.sampling import SAMPLERS, make_sampler
+from fedpcs.sampling.contract import try_out
+from fedpcs.trial.config import RunConfig, make_run_config, read_tables
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+_MOST_CELLS = 100_000
+# What a cell's numbers do not depend on.
+_NO_MATTER: Any = {
+    "name": True,
+    "tensorboard": True,
+    "checkpoint_every": True,
+    "engine": {"kind", "num_workers"},
+    "federation": True,
+}
+
+
+def _dotted(value: Any) -> Any:
+    """Return a table with its keys dotted; what is none is refused by its type."""
+    return dotted_keys(value) if isinstance(value, Mapping) else value
+
+
+class Variant(BaseModel):
+    """Some keys changed together, under a name."""
+
+    model_config = _STRICT
+    label: str = Field(min_length=1, max_length=60)
+    set: dict[str, Any] = {}
+    samplers: list[str] | None = Field(None, min_length=1)
+
+    _flat = field_validator("set", mode="before")(_dotted)
+
+
+class SweepConfig(BaseModel):
+    """Everything `fedpcs compare` needs."""
+
+    model_config = _STRICT
+    name: str = Field("sweep", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    base: str = Field("default", min_length=1)
+    samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
+    seeds: list[int] = Field([0, 1, 2], min_length=1)
+    set: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+    per_sampler: dict[str, dict[str, Any]] = {}
+    variants: list[Variant] = []
+
+    _flat = field_validator("set", "grid", mode="before")(_dotted)
+
+    @field_validator("per_sampler", mode="before")
+    @classmethod
+    def _flat_each(cls, value: Any) -> Any:
+        return {name: _dotted(changed) for name, changed in value.items()} if isinstance(value, Mapping) else value
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> SweepConfig:
+        for words, values in (("seeds", self.seeds), ("samplers", self.samplers)):
+            if len(set_of(values)) < len(values):
+                raise ValueError(f"{words} must be distinct, got {values}")
+        if empty := [key for key, values in self.grid.items() if not values]:
+            raise ValueError(f"grid.{empty[0]} must list at least one value, got []")
+        grid = _keys_of_grid(self.grid)
+        tables = {f"per_sampler.{name}": changed for name, changed in self.per_sampler.items()}
+        tables |= {f"variants.{one.label}": one.set for one in self.variants}
+        for words, changed in {"set": self.set, "grid": grid, **tables}.items():
+            if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
+                raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top, or by flags")
+        for words, changed in {"set": self.set, **tables}.items():
+            if twice := [key for key in changed if key in grid]:
+                raise ValueError(f"{words}.{twice[0]} is on the grid too: keep one of them")
+        labels = [one.label for one in self.variants]
+        if len(set_of(labels)) < len(labels):
+            raise ValueError(f"variants must have distinct labels, got {labels}")
+        return self
+
+
+_CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
+
+
+def _keys_of_grid(grid: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """Return all keys a grid changes, each with that of the grid it is changed by: values may be tables."""
+    found: dict[str, str] = {}
+    for key, values in grid.items():
+        for changed in {one: key for value in values for one in dotted_keys({key: value})}:
+            if changed in found:
+                raise ValueError(f"grid.{changed} is changed by grid.{found[changed]} too: keep one of them")
+            found[changed] = key
+    return found
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One sampler with one seed at one point of a sweep.
+
+    Attributes:
+        config: The run it is, with this sampler and this seed alone.
+        variant: The label of its variant; empty without variants.
+        point: Its place on the grid, by key.
+    """
+
+    config: RunConfig
+    variant: str
+    point: Mapping[str, Any]
+
+    @property
+    def sampler(self) -> str:
+        """Who draws."""
+        return self.config.sampling.samplers[0]
+
+    @property
+    def seed(self) -> int:
+        """Of all draws."""
+        return self.config.seeds[0]
+
+    @property
+    def key(self) -> str:
+        """Digest of all its numbers depend on, but data and code: equal cells of different sweeps are one."""
+        numbers = _as_equal_text(self.config.model_dump(mode="json", exclude=_NO_MATTER))
+        return hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def place(self) -> str:
+        """How its folder's name begins: what a person looks for."""
+        config = self.config
+        ratio = f"{float(config.sampling.sampling_ratio):g}"
+        place = f"{config.data.name}-{config.data.partition}-{ratio}-{self.sampler}-seed{self.seed}"
+        return place.replace(":", ".")
+
+    @property
+    def folder_name(self) -> str:
+        """Where it is kept among other cells: readable, and unique by its key."""
+        return f"{self.place}-{self.key}"
+
+    @property
+    def words(self) -> str:
+        """What tells it from its neighbours."""
+        place = [f"{key.rpartition('.')[2]} {value}" for key, value in self.point.items()]
+        return ", ".join([self.sampler, *([self.variant] if self.variant else []), *place, f"seed {self.seed}"])
+
+
+def _as_equal_text(value: Any) -> Any:
+    """Return a tree in which numbers that are equal are written alike: 3.0 as 3."""
+    if isinstance(value, dict):
+        return {key: _as_equal_text(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_as_equal_text(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def kept_key(kept: Mapping[str, Any]) -> str | None:
+    """Return the key of the cell a configuration was kept of; None if only another version can read it.
+
+    What a version before this one did not know is taken at its default; a default it had otherwise, by its name.
+    """
+    try:
+        return Cell(RunConfig.model_validate_json(json.dumps(_with_rule(kept))), "", {}).key
+    except (ValidationError, InvalidInput):
+        return None
+
+
+def _with_rule(kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a kept configuration with the rule named that was the default before there was `sampling.by_design`."""
+    sampling = kept.get("sampling")
+    if not isinstance(sampling, dict) or "by_design" in sampling or sampling.get("rule", "default") != "default":
+        return kept
+    return {**kept, "sampling": {**sampling, "rule": hajek_or_own(sampling["samplers"][0])}}
+
+
+def hajek_or_own(sampler: str) -> str:
+    """Return the rule that undoes a sampler's draw: Hájek's, or its own where it has no inclusion probabilities.
+
+    Example:
+        >>> hajek_or_own("fedpcs"), hajek_or_own("fed-cbs")
+        ('hajek', 'own')
+    """
+    return "own" if try_out(make_sampler(sampler)).expansion is None else "hajek"
+
+
+def set_of(values: Sequence[Any]) -> set[str]:
+    """Return the distinct values, whatever their types."""
+    return {json.dumps(value, sort_keys=True) for value in values}
+
+
+def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepConfig:
+    """Return a checked sweep from nested mappings.
+
+    Raises:
+        InvalidInput: An unknown key, or a value that is not allowed.
+
+    Example:
+        >>> make_sweep_config({"samplers": ["random"], "seeds": [0]}).base
+        'default'
+    """
+    try:
+        return SweepConfig.model_validate(dict(values))
+    except ValidationError as error:
+        raise InvalidInput(f"{where}: {first_problem(error, SweepConfig)}") from None
+
+
+def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: str | None = None) -> list[Cell]:
+    """Return a sweep's cells, seeds innermost.
+
+    Args:
+        sweep: What is compared.
+        base: The tables of the run that is varied; None: read from where `sweep.base` says, and checked by themselves.
+        where: What errors name, such as the sweep's file; None: the sweep.
+
+    Raises:
+        InvalidInput: A key or value does not exist in a run, or two cells are the same.
+
+    Example:
+        >>> sweep = make_sweep_config({"seeds": [0, 1], "grid": {"rounds": [3, 4]}})
+        >>> [cell.words for cell in make_cells(sweep)][:2]
+        ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
+    """
+    where = f"sweep {sweep.name}" if where is None else where
+    num_cells = _num_cells(sweep)
+    if num_cells > _MOST_CELLS:
+        raise InvalidInput(f"{where}: {num_cells:,} cells are too many; at most {_MOST_CELLS:,}. Vary less at a time.")
+    if base is None:
+        base = read_tables(sweep.base)
+        _check_base(base, sweep.base)
+    cells = list(_cells(sweep, base, where))
+    seen: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.key in seen:
+            raise InvalidInput(
+                f"{where}: the cells {seen[cell.key].words!r} and {cell.words!r} are the same run. Take out one of "
+                "them: a value that is there twice, or a key that changes no numbers, such as engine.num_workers."
+            )
+        seen[cell.key] = cell
+    return cells
+
+
+def _check_base(tables: dict[str, Any], where: str) -> None:
+    """Refuse a base that is no run by itself, in the name of its own file.
+
+    It may have settings of samplers that only the sweep names: they are checked with the cells.
+    """
+    sampling = tables.get("sampling")
+    if isinstance(sampling, dict):
+        tables = {**tables, "sampling": {key: value for key, value in sampling.items() if key != "settings"}}
+    make_run_config(tables, where)
+
+
+def _num_cells(sweep: SweepConfig) -> int:
+    rows = sum(len(one.samplers or sweep.samplers) for one in sweep.variants) or len(sweep.samplers)
+    return rows * len(sweep.seeds) * math.prod(len(values) for values in sweep.grid.values())
+
+
+def _cells(sweep: SweepConfig, tables: dict[str, Any], where: str) -> Iterator[Cell]:
+    strangers = [name for name in sweep.per_sampler if name not in _all_samplers(sweep)]
+    if strangers:
+        meant = did_you_mean(strangers[0], _all_samplers(sweep))
+        raise InvalidInput(
+            f"{where}: per_sampler names {strangers[0]!r}, which is not among samplers. Add it to them, or take it "
+            f"out. {meant}".strip()
+        )
+    points = [dict(zip(sweep.grid, values, strict=True)) for values in itertools.product(*sweep.grid.values())]
+    for variant in sweep.variants or [Variant(label="-")]:
+        label = variant.label if sweep.variants else ""
+        for point in points:
+            for sampler in variant.samplers or sweep.samplers:
+                changes = {**sweep.set, **sweep.per_sampler.get(sampler, {}), **variant.set, **dotted_keys(point)}
+                for seed in sweep.seeds:
+                    yield Cell(_config(sweep.name, tables, changes, sampler, seed, where=where), label, point)
+
+
+def _all_samplers(sweep: SweepConfig) -> set[str]:
+    return {*sweep.samplers, *(name for one in sweep.variants for name in one.samplers or [])}
+
+
+def _config(
+    name: str, tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, seed: int, *, where: str
+) -> RunConfig:
+    values = copy.deepcopy(tables)
+    for key, value in changes.items():
+        try:
+            set_key(values, key, value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from None
+    sampling, engine = (_table(values, name, where) for name in ("sampling", "engine"))
+    settings = _table(sampling, "settings", where)
+    if unknown := [one for one in settings if one not in (sampler, *SAMPLERS) and ":" not in one]:
+        raise InvalidInput(
+            f"{where}: sampling.settings names {unknown[0]!r}, which is no sampler. Samplers are "
+            f"{', '.join(SAMPLERS)}, and your own as package.module:name. {did_you_mean(unknown[0], SAMPLERS)}".strip()
+        )
+    mine = {name: one for name, one in settings.items() if name == sampler}
+    values["sampling"] = {**sampling, "samplers": [sampler], "settings": mine}
+    values["engine"] = {**engine, "kind": "in-process"}
+    return make_run_config({**values, "seeds": [seed], "name": name}, where)
+
+
+def _table(values: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    found = values.get(name, {})
+    if not isinstance(found, dict):
+        raise InvalidInput(f"{where}: {name} must be a table, got {found!r}.")
+    return found

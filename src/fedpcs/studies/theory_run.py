@@ -1,0 +1,284 @@
+"""A run held against theory: it is made again, and each round's step is measured as it is taken.
+
+What a log keeps of a round does not tell how the loss bends under it. A run of the same configuration and seed is the
+same, bit for bit, so that it is cheap to have it once more and look closely.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
+from fedpcs.learning.curvature import Bend, bend_of, mean_curvature, top_curvature
+from fedpcs.learning.datasets import Dataset, normalised
+from fedpcs.learning.layout import Values, flat_parameters, load_parameters
+from fedpcs.learning.models import make_model
+from fedpcs.studies.run_files import read_arm
+from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound, with_momentum
+from fedpcs.theory.bound import Bound
+from fedpcs.theory.estimates import Estimates, from_log
+from fedpcs.trial import checkpoint
+from fedpcs.trial.assemble import dealt_out, load_for
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.run import Silent, Watcher, start_run
+from fedpcs.trial.run_store import RunStore
+
+_MOST_RECORDS = 2000
+ADVICE = {
+    "noise": "Reduce it first: raise budgets (higher rewards, or fewer rounds to spend them in), give clients more "
+    "records, shrink the model, or weigh by precision (sampling.rule) where that is not done yet.",
+    "sampling": "Clients differ; draw more of them (sampling.sampling_ratio), draw them more evenly, or weigh by hajek "
+    "or precision.",
+    "overshoot": "Steps are too long; lower training.learning_rate, training.server_rate or training.server_momentum.",
+    "drift": "Clients go together where the gradient does not; take fewer local steps (training.local_epochs, larger "
+    "training.batch_size), or clip less.",
+}
+_FINE = "All errors together take back less than a tenth: train for longer, or with longer steps."
+_LITTLE = 0.1
+
+
+@dataclass(frozen=True)
+class ArmTheory:
+    """One sampler against theory: means over seeds, of each round.
+
+    Attributes:
+        sampler: Who drew.
+        num_seeds: How many runs.
+        loss: (rounds + 1,) on training records, before each round and after the last.
+        bound: On each round's change of the loss.
+        account: Where each round's change came from; (rounds,) each.
+        top_curvature: (rounds,) largest eigenvalue of the Hessian.
+        mean_curvature: (rounds,) mean of its eigenvalues.
+        estimates: Constants as the log of the first seed tells them; None if it tells too
+            little, or of clipped gradients.
+        kept: How much of what steps along the whole gradient would gain was gained: the rest went to clipping, local
+            steps and weights.
+        is_same: Whether the runs made again logged the same losses.
+    """
+
+    sampler: str
+    num_seeds: int
+    loss: FloatArray
+    bound: Bound
+    account: dict[str, FloatArray]
+    top_curvature: FloatArray
+    mean_curvature: FloatArray
+    estimates: Estimates | None
+    kept: float
+    is_same: bool
+
+    @property
+    def change(self) -> FloatArray:
+        """(rounds,) what each round did to the loss."""
+        return np.diff(self.loss)
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """What each part did to the loss over the whole run."""
+        return {name: float(value.sum()) for name, value in self.account.items()}
+
+    @property
+    def largest(self) -> str:
+        """Which of the errors took back most."""
+        return max(ERRORS, key=lambda name: self.totals[name])
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What each took back over the run, as a share of what descent gained."""
+        gained = -self.totals["descent"]
+        return {name: self.totals[name] / gained if gained > 0.0 else float("inf") for name in ERRORS}
+
+    @property
+    def num_under(self) -> int:
+        """In how many rounds the loss changed by no more than its bound."""
+        return int((self.change <= self.bound.value + 1e-12).sum())
+
+    @property
+    def advice(self) -> str:
+        """What to do first."""
+        return ADVICE[self.largest] if sum(max(one, 0.0) for one in self.shares.values()) >= _LITTLE else _FINE
+
+
+def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None) -> list[ArmTheory]:
+    """Make a finished run again and hold every sampler of it against theory.
+
+    Args:
+        folder: The run's.
+        data_dir: Where data sets lie; where they lay for the run if absent.
+        watcher: Whom to tell how it goes.
+
+    Raises:
+        InvalidInput: The folder is not that of a finished run.
+    """
+    if not (folder / "config.toml").exists() or RunStore(folder).result is None:
+        raise InvalidInput(f"{folder} must be the folder of a finished run. `fedpcs resume` finishes one.")
+    store = RunStore(folder)
+    config, before = store.config(), store.manifest.get("data_dir")
+    data_dir = data_dir or (None if before is None else Path(before))
+    dataset = load_for(config, data_dir)
+    found = []
+    for sampler in config.sampling.samplers:
+        watched, is_same = [], True
+        for seed in config.seeds:
+            lines, models = _made_again(config, sampler, seed, data_dir, folder / "games", watcher or Silent())
+            logged = [line["loss"] for line in read_arm(store, sampler, seed, config.data.num_clients).rounds]
+            is_same = is_same and logged == [line["loss"] for line in lines]
+            watched.append(_watched(config, dataset, seed, lines, models))
+        one = _mean(sampler, watched, _step_size(config, dataset), is_same)
+        # A log of clipped gradients tells nothing of the gradients themselves.
+        found.append(replace(one, estimates=None) if config.privacy.mode == "record" else one)
+    return found
+
+
+@dataclass
+class _Recorder:
+    """Keeps each round's line and model as a run writes them."""
+
+    arm_folder: Path
+    told: Watcher
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    models: list[Values] = field(default_factory=list)
+
+    def say(self, words: str) -> None:
+        """Pass it on."""
+        self.told.say(words)
+
+    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+        """Pass it on."""
+        self.told.begin(arm, num_rounds, num_done)
+
+    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+        """Keep the round, and what the model was after it."""
+        self.lines.append(record)
+        latest = checkpoint.latest(self.arm_folder)
+        assert latest is not None
+        self.models.append(latest[0].parameters)
+        self.told.round_done(record, seconds)
+
+
+def _made_again(
+    config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Watcher
+) -> tuple[list[dict[str, Any]], list[Values]]:
+    """Run one arm again; return its log and the model after each round."""
+    settings = {name: value for name, value in config.sampling.settings.items() if name == sampler}
+    kind = "workers" if config.engine.kind == "flower" else config.engine.kind
+    again = config.model_copy(
+        update={
+            "seeds": [seed],
+            "checkpoint_every": 1,
+            "tensorboard": False,
+            "sampling": config.sampling.model_copy(update={"samplers": [sampler], "settings": settings}),
+            "engine": config.engine.model_copy(update={"kind": kind}),
+        }
+    )
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "run"
+        recorder = _Recorder(RunStore(folder).arm(sampler, seed).checkpoints, watcher)
+        start_run(again, folder, data_dir, recorder, games=games if games.exists() else None)
+    return recorder.lines, recorder.models
+
+
+def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray, is_same: bool) -> ArmTheory:
+    """Return means over seeds; only the rounds that all have."""
+    length = min(one.loss.size for one in watched)
+
+    def mean(values: Sequence[FloatArray]) -> FloatArray:
+        return np.asarray(np.mean([value[:length] for value in values], axis=0))
+
+    bounds, accounts = [progress_bound(one) for one in watched], [account(one) for one in watched]
+    loss, change = mean([one.loss for one in watched]), mean([one.change for one in watched])
+    steepness, gain = mean([one.gradient_norm**2 for one in watched]), mean([one.gain for one in watched])
+    return ArmTheory(
+        sampler=sampler,
+        num_seeds=len(watched),
+        loss=np.append(loss, loss[-1] + change[-1]),
+        bound=Bound(
+            "valid",
+            {name: mean([one.terms[name] for one in bounds]) for name in bounds[0].terms},
+            bounds[0].premises,
+        ),
+        account={name: mean([one[name] for one in accounts]) for name in accounts[0]},
+        top_curvature=mean([one.top_curvature for one in watched]),
+        mean_curvature=mean([one.mean_curvature for one in watched]),
+        estimates=_from_log(watched[0], float(step_size[-1])),
+        kept=float(gain.sum() / (step_size[:length] @ steepness)),
+        is_same=is_same,
+    )
+
+
+def _from_log(rounds: WatchedRounds, step_size: float) -> Estimates | None:
+    try:
+        return from_log(
+            loss=np.append(rounds.loss, rounds.loss[-1] + rounds.change[-1]),
+            signal=rounds.signal,
+            spread=rounds.spread,
+            noise=rounds.noise,
+            client_spread=rounds.client_spread,
+            step_size=step_size,
+        )
+    except InvalidInput:  # too few rounds, or none that moved the model
+        return None
+
+
+def _step_size(config: RunConfig, dataset: Dataset) -> FloatArray:
+    """(rounds,) local rate × local steps of the median client × the server's rate × what momentum has built up."""
+    training = config.training
+    size = int(np.median(dealt_out(config, dataset, config.seeds[0]).num_samples))
+    steps = training.local_epochs * -(-size // min(training.batch_size or size, size))
+    built_up = np.cumsum(float(training.server_momentum) ** np.arange(config.rounds))
+    return np.asarray(float(training.learning_rate) * steps * float(training.server_rate) * built_up)
+
+
+def _watched(
+    config: RunConfig, dataset: Dataset, seed: int, lines: list[dict[str, Any]], models: list[Values]
+) -> WatchedRounds:
+    """Measure the loss and how it bends before each round, on evenly chosen training records."""
+    count = min(_MOST_RECORDS, len(dataset.train_targets))
+    chosen = torch.linspace(0, len(dataset.train_targets) - 1, count).long()
+    inputs, targets = normalised(dataset, dataset.train_inputs[chosen]), dataset.train_targets[chosen]
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
+    path = [flat_parameters(model), *models]
+    rows, losses = [], []
+    for t, now in enumerate(path):
+        load_parameters(model, torch.from_numpy(now))
+        bend = bend_of(model, inputs, targets)
+        losses.append(bend.loss)
+        if t < len(models):
+            rows.append(_row(bend, now.astype(np.float64) - path[t + 1].astype(np.float64)))
+    gain, bent, top, mean, steepness = np.array(rows).T
+    rate, momentum = float(config.training.server_rate), float(config.training.server_momentum)
+    parts = {
+        name: rate
+        * with_momentum(np.array([line["step_parts"][name] for line in lines]), momentum, is_random=name != "signal")
+        for name in ("signal", "spread", "noise")
+    }
+    effective = np.array([line["draw"]["effective_sample_size"] or 1.0 for line in lines])
+    return WatchedRounds(
+        loss=np.array(losses[:-1]),
+        change=np.diff(losses),
+        gain=gain,
+        bent=bent,
+        top_curvature=top,
+        mean_curvature=mean,
+        gradient_norm=steepness,
+        client_spread=parts["spread"] * np.sqrt(effective),
+        **parts,
+    )
+
+
+def _row(bend: Bend, step: FloatArray) -> tuple[float, float, float, float, float]:
+    return (
+        float(bend.gradient @ step),
+        float(step @ bend.times(step)),
+        top_curvature(bend),
+        mean_curvature(bend),
+        float(np.linalg.norm(bend.gradient)),
+    )

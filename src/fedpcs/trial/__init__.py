@@ -1,0 +1,1 @@
+"""One sampler with one seed, from its configuration to its result on disk."""

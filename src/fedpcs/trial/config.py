@@ -1,0 +1,339 @@
+"""A run from a TOML file: one frozen tree, checked key by key before anything starts."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from fedpcs import _validate
+from fedpcs._keys import first_problem, read_override, set_key
+from fedpcs._toml import parse_toml, read_toml
+from fedpcs.errors import InvalidInput
+from fedpcs.learning.sizes import MOST_SAMPLES
+from fedpcs.sampling import make_sampler
+from fedpcs.trial.presets import preset_names, preset_text
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _as_float_can(value: int) -> int:
+    try:
+        float(value)
+    except OverflowError:
+        raise PydanticCustomError("too_large", "a whole number below 1e308") from None
+    return value
+
+
+# What a key may be given that stands for a number: whole numbers of hundreds of digits are none.
+Number = float | Annotated[int, AfterValidator(_as_float_can)]
+
+
+class DataConfig(BaseModel):
+    """Which records, and how they are dealt out to clients."""
+
+    model_config = _STRICT
+    name: str = "digits"
+    num_clients: int = Field(50, ge=1, le=10_000_000)
+    partition: Literal["iid", "dirichlet", "shards", "quantity"] = "dirichlet"
+    alpha: Number = Field(0.5, ge=1e-9, le=1_000_000_000)
+    shards_per_client: int = Field(2, ge=1)
+    features: Literal["pixels", "oriented-gradients"] = "pixels"
+    validation_share: Number = Field(0.0, ge=0.0, lt=1.0)  # of the training records, evaluated on instead of the test
+
+    @property
+    def evaluated_on(self) -> str:
+        """What accuracies are measured on."""
+        return "validation records" if self.validation_share > 0.0 else "test records"
+
+
+class TrainingConfig(BaseModel):
+    """How clients train, and how the server moves the model."""
+
+    model_config = _STRICT
+    model: str = "linear"
+    learning_rate: Number = Field(0.1, ge=1e-9, le=1_000_000_000)
+    batch_size: int = Field(32, ge=0)  # 0: all records at once
+    local_epochs: int = Field(1, ge=1)
+    server_rate: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
+    server_momentum: Number = Field(0.0, ge=0.0, lt=1.0)
+    averaging: Number = Field(0.0, ge=0.0, lt=1.0)
+
+
+class PrivacyConfig(BaseModel):
+    """What is promised to clients."""
+
+    model_config = _STRICT
+    mode: Literal["none", "paper", "client", "record"] = "record"
+    clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
+    noise: Literal["fast", "secure", "exact"] = "fast"
+    delta: Number = Field(1e-5, gt=0.0, lt=1.0)
+    limit_epsilon: Number | None = Field(None, gt=0.0)
+
+
+class RunGameConfig(BaseModel):
+    """The game that sets budgets and rewards. Budgets are played in units of `budget_unit` zCDP."""
+
+    model_config = _STRICT
+    behaviour: Literal["rational", "static", "selfish", "raised"] = "rational"
+    selection: Literal["as-drawn", "budget-aware", "budget-blind"] = "as-drawn"
+    budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
+    budget_unit: Number = Field(1.0, ge=1e-6, le=1_000_000)
+    reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
+    reward_max: Number = Field(100.0, gt=0.0, le=1_000_000_000_000)
+    accuracy_priority: Number = Field(0.5, gt=0.0, lt=1.0)
+    accuracy_scale: Number = Field(10_000.0, gt=0.0, le=1_000_000_000_000)
+    tolerance: Number = Field(1e-3, gt=0.0)
+    population_seed: int = Field(0, ge=0)
+    replan: Literal["never", "on-change"] = "never"
+    if_unsolved: Literal["stop", "keep"] = "stop"
+
+
+class SamplingConfig(BaseModel):
+    """Who is drawn, and how updates are weighed."""
+
+    model_config = _STRICT
+    samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
+    sampling_ratio: Number = Field(0.2, gt=0.0, le=1.0)
+    rule: Literal["default", "horvitz-thompson", "hajek", "normalised", "paper", "precision", "own"] = "default"
+    weight_cap: Number | None = Field(None, ge=1.0, le=1_000_000_000)
+    by_design: bool = False
+    settings: dict[str, dict[str, Any]] = {}
+
+
+class EngineConfig(BaseModel):
+    """Where clients run, and what is done when they fail."""
+
+    model_config = _STRICT
+    kind: Literal["workers", "in-process", "flower"] = "workers"
+    num_workers: int = Field(2, ge=1, le=1024)
+    deadline_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
+    quorum: Number = Field(0.5, ge=0.0, le=1.0)
+    redraws: int = Field(3, ge=0)
+    outlier_factor: Number = Field(10.0, ge=1.0)
+    device: str = "cpu"
+    if_device_lost: Literal["stop", "cpu"] = "stop"
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> EngineConfig:
+        device = _validate.device("engine.device", self.device)
+        if self.kind == "flower" and ":" in device:
+            raise ValueError(
+                f"engine.device = {device!r} cannot be had with engine.kind = 'flower', where Ray hands cards out. Set "
+                "engine.device = 'cuda', and CUDA_VISIBLE_DEVICES to choose among cards"
+            )
+        return self
+
+
+class Prior(BaseModel):
+    """Whom a server believes in that does not know its clients: types, and how common each is."""
+
+    model_config = _STRICT
+    privacy_aversion: list[Number] = Field(min_length=1)
+    initial_budget: list[Number] = Field(min_length=1)
+    weight: list[Number] = Field(min_length=1)
+
+
+class FederationConfig(BaseModel):
+    """A deployment, whose server does not know its clients' private numbers."""
+
+    model_config = _STRICT
+    wait_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
+    prior: Prior | None = None
+    reannounce: Literal["never", "on-drift"] = "on-drift"
+    drift_tolerance: Number = Field(0.05, ge=0.0)
+    bind_names: bool = False
+    max_samples: int | None = Field(None, ge=1, le=MOST_SAMPLES)
+    largest_weight: Number = Field(0.5, ge=0.5, le=1.0)
+
+
+class Presence(BaseModel):
+    """When a client can be reached: from round `joins` on, until before round `leaves`."""
+
+    model_config = _STRICT
+    client: int = Field(ge=0)
+    joins: int = Field(0, ge=0)
+    leaves: int | None = Field(None, ge=0)
+
+
+class RunConfig(BaseModel):
+    """Everything `fedpcs run` needs; an empty file is a run on the embedded digits."""
+
+    model_config = _STRICT
+    name: str = Field("run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+    seeds: list[int] = Field([0], min_length=1)
+    rounds: int = Field(30, ge=2, le=100_000)
+    evaluate_every: int = Field(1, ge=1)
+    checkpoint_every: int = Field(1, ge=1)
+    tensorboard: bool = False
+    data: DataConfig = DataConfig()
+    training: TrainingConfig = TrainingConfig()
+    privacy: PrivacyConfig = PrivacyConfig()
+    game: RunGameConfig = RunGameConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    engine: EngineConfig = EngineConfig()
+    federation: FederationConfig = FederationConfig()
+    presence: list[Presence] = []
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> RunConfig:
+        if any(seed < 0 for seed in self.seeds) or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must be distinct whole numbers of at least 0, got {self.seeds}")
+        if len(set(self.sampling.samplers)) < len(self.sampling.samplers):
+            raise ValueError(f"sampling.samplers must be distinct, got {self.sampling.samplers}")
+        if unknown := sorted(set(self.sampling.settings) - set(self.sampling.samplers)):
+            meant = _validate.did_you_mean(unknown[0], self.sampling.samplers)
+            raise ValueError(f"sampling.settings names {unknown[0]!r}, not one of sampling.samplers. {meant}".strip())
+        for name in self.sampling.samplers:
+            if ":" not in name:  # one of the user's own is imported where it is used
+                make_sampler(name, **self.sampling.settings.get(name, {}))
+        low, high = self.game.budget_bounds
+        if not 0.0 < low < high:
+            raise ValueError(f"game.budget_bounds must be two numbers above 0 that rise, got {self.game.budget_bounds}")
+        least, most = low * self.game.budget_unit, high * self.game.budget_unit
+        if not (low >= 1e-9 and least >= 1e-9 and most <= 1e6):
+            raise ValueError(
+                "game.budget_bounds must be at least 1e-9, and times game.budget_unit lie in [1e-9, 1e6], got "
+                f"{self.game.budget_bounds} times {self.game.budget_unit}"
+            )
+        if self.sampling.by_design and not self.is_weighed_by_precision:
+            raise ValueError(
+                "sampling.by_design is a setting of the rule precision, got it with sampling.rule = "
+                f"{self.sampling.rule!r} and privacy.mode = {self.privacy.mode!r}; set sampling.rule = 'precision'"
+            )
+        self._check_rewards()
+        if never := [one for one in self.presence if one.leaves is not None and one.leaves <= one.joins]:
+            raise ValueError(f"presence of client {never[0].client} ends before it begins; leaves must be above joins")
+        if len({one.client for one in self.presence}) < len(self.presence):
+            raise ValueError("presence must name each client once; a client comes and goes once in a run")
+        if strangers := [one.client for one in self.presence if one.client >= self.data.num_clients]:
+            raise ValueError(f"presence names client {strangers[0]}; clients are 0…{self.data.num_clients - 1}")
+        if self.presence and all(
+            any(one.client == client and one.joins > 0 for one in self.presence)
+            for client in range(self.data.num_clients)
+        ):
+            raise ValueError("presence lets nobody in before the first round; somebody must be there in round 0")
+        return self
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Names of data, model and samplers; those with a colon are the user's own code."""
+        return (self.data.name, self.training.model, *self.sampling.samplers)
+
+    @property
+    def is_weighed_by_precision(self) -> bool:
+        """Whether clients' noise decides what their updates weigh: by name, or by default where there is noise."""
+        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.mode != "none")
+
+    def _check_rewards(self) -> None:
+        reward = self.game.reward
+        path = reward if isinstance(reward, list) else [] if isinstance(reward, str) else [reward]
+        if isinstance(reward, list) and len(reward) != self.rounds:
+            raise ValueError(
+                f"game.reward must be one number, or one for each of {self.rounds} rounds, got {len(reward)}"
+            )
+        if not all(0.0 <= value <= self.game.reward_max for value in path):
+            raise ValueError(f"game.reward must lie in [0, reward_max = {self.game.reward_max}], got {reward}")
+
+
+def load_run_config(source: str | None, overrides: list[str] | None = None) -> RunConfig:
+    """Read a run's TOML file or preset, and change single keys.
+
+    Args:
+        source: A path, or the name of a preset; None: the preset `default`.
+        overrides: Such as "training.learning_rate=0.2"; what is right of the = is read as TOML, or else as a word. The
+            last of a key wins.
+
+    Raises:
+        InvalidInput: No such file, not TOML, an unknown key, or a value that is not allowed.
+
+    Example:
+        >>> load_run_config(None, ["rounds=3"]).rounds
+        3
+    """
+    source = "default" if source is None else source
+    values = read_tables(source)
+    for override in overrides or []:
+        _set(values, override)
+    return make_run_config(values, f"preset {source}" if source in preset_names() else source)
+
+
+def read_tables(source: str) -> dict[str, Any]:
+    """Read a run's TOML file or preset as it stands, unchecked.
+
+    Raises:
+        InvalidInput: No such file, or not TOML.
+    """
+    if source in preset_names():
+        return parse_toml(preset_text(source))
+    try:
+        return read_toml(Path(source))
+    except FileNotFoundError:
+        meant = _validate.did_you_mean(source, preset_names())
+        raise InvalidInput(
+            f"{source}: no such file or preset. {meant} Presets are {', '.join(preset_names())}.".replace("  ", " ")
+        ) from None
+    except IsADirectoryError:
+        raise InvalidInput(
+            f"{source}: is a folder. Give a TOML file, or go on with a run by `fedpcs resume`."
+        ) from None
+
+
+def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
+    """Return a checked configuration from nested mappings, as a TOML file would hold them.
+
+    Raises:
+        InvalidInput: An unknown key, or a value that is not allowed.
+
+    Example:
+        >>> make_run_config({"rounds": 5, "data": {"num_clients": 20}}).data.num_clients
+        20
+    """
+    try:
+        return RunConfig.model_validate(dict(values))
+    except ValidationError as error:
+        raise InvalidInput(f"{where}: {first_problem(error, RunConfig)}") from None
+
+
+def as_toml(config: RunConfig) -> str:
+    """Return a configuration as TOML, every key written out."""
+    return _toml(config.model_dump(exclude_none=True))
+
+
+def _set(values: dict[str, Any], override: str) -> None:
+    for key, value in read_override(override).items():
+        try:
+            set_key(values, key, value)
+        except InvalidInput as error:
+            raise InvalidInput(f"--set {override!r}: {error}") from None
+
+
+def _toml(table: dict[str, Any], prefix: str = "") -> str:
+    lines = [f"{_key(name)} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
+    text = "\n".join(lines) + "\n" if lines else ""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            text += f"\n[{prefix}{_key(name)}]\n" + _toml(value, f"{prefix}{_key(name)}.")
+    return text
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
+    return json.dumps(value, default=str)

@@ -1,0 +1,62 @@
+"""What a run leaves behind when it is done: each arm's result, and the run's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fedpcs.learning.server_values import ServerPlan
+from fedpcs.sampling import Sampler, disclosure
+from fedpcs.trial.assemble import Arm
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.loop import Finished
+from fedpcs.trial.records import finite_or_none
+from fedpcs.trial.run_store import RunStore
+from fedpcs.trial.schedule import Schedule, selection_of
+
+
+def arm_result(
+    config: RunConfig,
+    arm: Arm,
+    sampler: Sampler,
+    plan: ServerPlan,
+    schedule: Schedule,
+    finished: Finished,
+    num_tests: int,
+    label_counts: list[list[int]] | None = None,
+) -> dict[str, Any]:
+    """Return what an arm came to."""
+    return {
+        "sampler": arm.sampler,
+        "seed": arm.seed,
+        "accuracy": finished.score.accuracy,
+        "loss": finite_or_none(finished.score.loss),
+        "rounds": finished.state.next_round,
+        "ended_by": finished.ended_by,
+        "spent": asdict(finished.spent),
+        "delta": float(config.privacy.delta),
+        "paid": finished.state.paid,
+        "game": {
+            "standing": schedule.standing,
+            "behaviour": config.game.behaviour,
+            "selection": selection_of(config, sampler),
+            "exploitability": schedule.exploitability,
+            "settled_by": schedule.settled_by,
+            "reward": schedule.reward.tolist(),
+            "announced_mean_budget": schedule.announced_mean.tolist(),
+        },
+        "num_test": num_tests,
+        "num_parameters": plan.layout.num_parameters,
+        "num_left": int(finished.state.has_left.sum()),
+        "times_designed": finished.state.tally.designed.tolist() if plan.num_clients <= 10_000 else None,
+        "times_drawn": finished.state.tally.drawn.tolist() if plan.num_clients <= 10_000 else None,
+        "label_counts": label_counts,
+        "disclosure": disclosure(sampler).label,
+    }
+
+
+def run_result(store: RunStore, config: RunConfig) -> dict[str, Any]:
+    """Return what all arms came to."""
+    arms = [store.arm(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
+    found = [arm for arm in arms if arm is not None]
+    return {"name": config.name, "arms": found, "is_exhausted": all(arm["ended_by"] == "budget" for arm in found)}

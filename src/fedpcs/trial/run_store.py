@@ -1,0 +1,256 @@
+"""A run on disk: what was asked for, what it ran on, its arms, its report, and its result written last.
+
+config.toml   manifest.json   lock   arms/SAMPLER-seedN/…   report.html   result.json
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, open_own, read_object, write_json, write_whole
+from fedpcs._plugins import digests
+from fedpcs.errors import CorruptFile, InUse, InvalidInput
+from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.trial.same_code import code_digest
+from fedpcs.trial.shapes import ManifestShape, RunResultShape, check_shape
+from fedpcs.trial.store import ArmStore
+
+_LIBRARIES = ("fedpcs", "torch", "numpy", "numba", "scipy")
+# What must be the same for a resumed run to equal one that never stopped.
+_MUST_MATCH = ("config", "data", "code", "own_code", *_LIBRARIES)
+
+
+@dataclass(frozen=True)
+class RunStore:
+    """The folder of one run."""
+
+    folder: Path
+
+    @property
+    def report(self) -> Path:
+        """`report.html`."""
+        return self.folder / "report.html"
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the run came to; None while it is not done."""
+        path = self.folder / "result.json"
+        if not path.exists():
+            return None
+        found = read_object(path)
+        check_shape(found, RunResultShape, str(path), NEW_RUN)
+        return found
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the run was started with."""
+        path = self.folder / "manifest.json"
+        found = read_object(path)
+        check_shape(found, ManifestShape, str(path), NEW_RUN)
+        return found
+
+    def arm(self, sampler: str, seed: int) -> ArmStore:
+        """Return the store of one sampler and seed."""
+        return ArmStore(self.folder / "arms" / f"{sampler.replace(':', '.')}-seed{seed}")
+
+    def config(self) -> RunConfig:
+        """Read the configuration the run was made with.
+
+        Raises:
+            CorruptFile: It is damaged, or no longer the one in the manifest.
+        """
+        found = self.config_as_it_stands()
+        try:
+            is_the_same = RunConfig.model_validate(self.manifest.get("config")) == found
+        except ValidationError:
+            is_the_same = False
+        if not is_the_same:
+            raise CorruptFile(f"{self.folder / 'config.toml'}: is not the configuration in manifest.json. {NEW_RUN}")
+        return found
+
+    def config_as_it_stands(self) -> RunConfig:
+        """Read the configuration, which may have been changed since the run began: `check_same` says if it was.
+
+        Raises:
+            CorruptFile: It is damaged.
+        """
+        try:
+            return load_run_config(str(self.folder / "config.toml"))
+        except InvalidInput as error:  # the file was right when it was written here
+            raise CorruptFile(f"{error} {NEW_RUN}") from None
+
+    def add_note(self, note: str) -> None:
+        """Write something down that whoever reads the results must know."""
+        before = self.manifest
+        if note not in before.get("notes", []):
+            write_json(self.folder / "manifest.json", {**before, "notes": [*before.get("notes", []), note]})
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result: the run is done."""
+        write_json(self.folder / "result.json", result)
+
+
+def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> RunStore:
+    """Start a run's folder: configuration and manifest.
+
+    Raises:
+        InvalidInput: There is a run already, or something else.
+    """
+    check_free(folder)
+    store = RunStore(folder)
+    write_whole(folder / "config.toml", as_toml(config).encode())
+    write_json(folder / "manifest.json", manifest)
+    return store
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder that holds something already."""
+    # A run killed before its manifest was written has done nothing: it is begun again.
+    unfinished = {"lock", "config.toml", "config.toml.partial", "manifest.json.partial"}
+    if folder.is_dir() and any(item.name not in unfinished for item in folder.iterdir()):
+        raise InvalidInput(
+            f"{folder}: is not empty. Go on with a run by `fedpcs resume {folder}`, or give another --out."
+        )
+
+
+def open_run(folder: Path) -> RunStore:
+    """Open a run that was started before.
+
+    Raises:
+        InvalidInput: There is none.
+    """
+    if not (folder / "config.toml").is_file():
+        why = "config.toml is missing" if folder.is_dir() else "there is no such folder"
+        raise InvalidInput(f"{folder}: no run there ({why}). Give the folder `fedpcs run` printed.")
+    if not (folder / "manifest.json").is_file():
+        raise CorruptFile(f"{folder}: manifest.json is missing; the run had not begun. Start it again.")
+    return RunStore(folder)
+
+
+def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None, notes: list[str]) -> dict[str, Any]:
+    """Return what identifies a run: what it computes, from what, with which code."""
+    return {
+        "config": config.model_dump(mode="json"),
+        "data": data,
+        "data_dir": None if data_dir is None else str(data_dir.resolve()),
+        **_code(config),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "forced": [],
+        "notes": notes,
+    }
+
+
+def _code(config: RunConfig) -> dict[str, Any]:
+    libraries = {name: version(name) for name in _LIBRARIES}
+    return {"code": code_digest(), "own_code": digests(config.named), **libraries}
+
+
+def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
+    """Refuse to go on with a run under another configuration, code or data than it began with.
+
+    Raises:
+        InvalidInput: Something differs; says what. With `force` it is written to the manifest instead.
+    """
+    before = store.manifest
+    differences = [line for name in _MUST_MATCH for line in _differences(name, before.get(name), now[name])]
+    if not differences:
+        return
+    if not force:
+        raise InvalidInput(
+            f"{store.folder}: cannot be resumed as it was begun: {'; '.join(differences)}. Put things back, or go on "
+            "all the same with --force: the result will not be that of one run, and the manifest will say so."
+        )
+    forced = [*before.get("forced", []), {"at": now["started"], "differences": differences}]
+    write_json(
+        store.folder / "manifest.json",
+        {**now, "started": before.get("started"), "notes": before.get("notes", []), "forced": forced},
+    )
+
+
+def is_by_this_code(store: RunStore) -> bool:
+    """Say whether a run was begun by the very code that is running now: fedpcs's, its libraries', the user's own."""
+    before, now = store.manifest, _code(store.config())
+    return all(before.get(name) == now[name] for name in now)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder: one process at a time. The system lets go when the process ends, however it ends.
+
+    Raises:
+        InUse: Another process has it.
+        InvalidInput: It cannot be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
+    try:
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        handle = open_own(folder / "lock")
+    except OSError as error:
+        if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
+        raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
+    try:
+        if not _lock(handle):
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise InUse(
+                f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
+            )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(folder: Path) -> bool:
+    """Say whether a process works on a run's folder at this moment."""
+    try:
+        handle = open_own(folder / "lock", os.O_RDWR, creates=False)
+    except OSError:  # no such file, or something else of that name: no process of ours holds it
+        return False
+    try:
+        return not _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock an open file; False if another process keeps it locked."""
+    # A process killed while it starts another leaves the lock to that one, for the moment until it runs its program.
+    for wait in (0.0, 0.05, 0.2, 0.5):
+        time.sleep(wait)
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
+
+
+def _differences(name: str, before: Any, now: Any) -> list[str]:
+    if before == now:
+        return []
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = dict.fromkeys([*before, *now])
+        return [line for key in keys for line in _differences(f"{name}.{key}", before.get(key), now.get(key))]
+    return [f"{name} was {_short(before)}, is {_short(now)}"]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:16] + "…" + text[-8:]

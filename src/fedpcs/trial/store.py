@@ -1,0 +1,147 @@
+"""One arm of a run on disk: its log, its ledger, its checkpoints, its model, and its result written last."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedpcs._chain import END_LENGTH, START, hash_at_end, sealed_line, unsealed
+from fedpcs._files import (
+    NEW_RUN,
+    PRIVATE_FOLDER,
+    disk_errors,
+    lines_of,
+    open_private,
+    read_object,
+    write_json,
+    write_whole,
+)
+from fedpcs.errors import CorruptFile
+from fedpcs.trial.shapes import ResultShape, check_shape
+
+
+@dataclass(frozen=True)
+class ArmStore:
+    """The folder of one sampler and seed.
+
+    Attributes:
+        folder: Where it is.
+    """
+
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        """`rounds.jsonl`."""
+        return self.folder / "rounds.jsonl"
+
+    @property
+    def ledger(self) -> Path:
+        """`ledger.sqlite`."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of checkpoints."""
+        return self.folder / "checkpoints"
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the arm came to; None while it is not done."""
+        path = self.folder / "result.json"
+        if not path.exists():
+            return None
+        found = read_object(path)
+        check_shape(found, ResultShape, str(path), NEW_RUN)
+        return found
+
+    @property
+    def num_rounds_known(self) -> int:
+        """How many rounds the result, or else the newest checkpoint, knows of."""
+        if (result := self.result) is not None:
+            return int(result["rounds"])
+        return max((int(path.stem) for path in self.checkpoints.glob("[0-9]*.ckpt")), default=0)
+
+    def create(self) -> None:
+        """Make the folder."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Add a round's line with the hash of all lines up to it, and have it on the disk before returning.
+
+        Raises:
+            CorruptFile: The line before it carries no hash.
+        """
+        with disk_errors(self.log), open_private(self.log) as stream:
+            start = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, start - END_LENGTH))
+            try:
+                before = hash_at_end(stream.read()) if start else START
+            except ValueError as error:
+                raise CorruptFile(f"{self.log}: its last line is damaged: {error}. {NEW_RUN}") from None
+            stream.write(sealed_line(record, before))
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def keep_rounds(self, num_rounds: int) -> None:
+        """Cut the log back to its first rounds: those a checkpoint knows of.
+
+        Raises:
+            CorruptFile: The log has fewer, or one of them is not as it was written.
+        """
+        lines = self._lines()
+        whole = _whole(lines)
+        if len(whole) < num_rounds:
+            raise CorruptFile(f"{self.log} has {len(whole)} rounds, the checkpoint {num_rounds}. {NEW_RUN}")
+        for index, record in enumerate(self._records(whole[:num_rounds], NEW_RUN)):
+            if record.get("round") != index:
+                raise CorruptFile(f"{self.log}: line {index + 1} is not round {index}. {NEW_RUN}")
+        if len(lines) > num_rounds:
+            write_whole(self.log, b"".join(whole[:num_rounds]))
+
+    def rounds(self, remedy: str = NEW_RUN) -> list[dict[str, Any]]:
+        """Read the log. A last line without its end, as a crash leaves it, is not in it.
+
+        Raises:
+            CorruptFile: A line is not as it was written; says which, and the remedy.
+        """
+        return self._records(_whole(self._lines()), remedy)
+
+    def _lines(self) -> list[bytes]:
+        try:
+            return list(lines_of(self.log))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise CorruptFile(f"{self.log}: cannot be read: {error.strerror}. {NEW_RUN}") from None
+
+    def _records(self, lines: list[bytes], remedy: str) -> list[dict[str, Any]]:
+        found, before = [], START
+        for number, line in enumerate(lines, 1):
+            try:
+                record, before = unsealed(line, before)
+            except (ValueError, RecursionError) as error:
+                raise CorruptFile(f"{self.log}: line {number} is damaged: {error}. {remedy}") from None
+            found.append(record)
+        return found
+
+    def save_model(self, state_dict: dict[str, Tensor]) -> None:
+        """Write the model as `model.pt`, for `torch.load(..., weights_only=True)`."""
+        buffer = io.BytesIO()
+        torch.save(state_dict, buffer)
+        write_whole(self.folder / "model.pt", buffer.getvalue())
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """Write the result: the arm is done."""
+        write_json(self.folder / "result.json", result)
+
+
+def _whole(lines: list[bytes]) -> list[bytes]:
+    return [line for line in lines if line.endswith(b"\n")]

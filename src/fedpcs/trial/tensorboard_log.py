@@ -1,0 +1,102 @@
+"""A run's rounds as TensorBoard shows them: accuracy, loss, ε, budgets and norms, one folder for each arm.
+
+TensorBoard is the extra `tensorboard`, and its files are a copy for looking at: `rounds.jsonl`
+has all there is, and nothing is ever read from here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fedpcs._files import disk_errors
+from fedpcs._plugins import pip_install
+from fedpcs.errors import InvalidInput
+
+# What TensorBoard calls it, and where a round's line has it.
+_SCALARS: dict[str, tuple[str, ...]] = {
+    "test/accuracy": ("accuracy",),
+    "test/loss": ("loss",),
+    "privacy/epsilon_median": ("spent", "epsilon", "median"),
+    "privacy/epsilon_maximum": ("spent", "epsilon", "maximum"),
+    "privacy/rho_maximum": ("spent", "rho", "maximum"),
+    "game/reward": ("reward",),
+    "game/announced_mean_budget": ("announced_mean_budget",),
+    "game/mean_budget": ("mean_budget",),
+    "game/cohort_budget": ("cohort_budget",),
+    "game/paid_so_far": ("paid_so_far",),
+    "norms/update_median": ("update_norm", "median"),
+    "norms/update_maximum": ("update_norm", "maximum"),
+    "norms/noise_median": ("noise_norm", "median"),
+    "norms/step": ("step_norm",),
+    "cohort/num_heard": ("draw", "num_heard"),
+    "cohort/effective_sample_size": ("draw", "effective_sample_size"),
+}
+
+
+def check_installed() -> None:
+    """Say at once that TensorBoard is missing, before a run that is to be watched has begun.
+
+    Raises:
+        InvalidInput: It is not installed.
+    """
+    if importlib.util.find_spec("tensorboard") is None:
+        raise InvalidInput(
+            "tensorboard = true needs the package tensorboard, which is not installed. Run "
+            f"`{pip_install('tensorboard')}`, or set tensorboard = false: rounds.jsonl has the same numbers."
+        )
+
+
+@contextmanager
+def tensorboard_log(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Give what writes each finished round to TensorBoard; its file is closed at the end of the block.
+
+    Args:
+        folder: The arm's; event files go to `tensorboard/` in it.
+
+    Yields:
+        A function to be called with each line of `rounds.jsonl`, in order.
+
+    Raises:
+        InvalidInput: TensorBoard is not installed.
+
+    Guarantees:
+        The first line it is given decides where it goes on: steps from that round on, written in a life before this
+        one, are marked as void, so a resumed run shows each round once.
+    """
+    check_installed()
+    target = folder / "tensorboard"
+    writers: list[Any] = []
+
+    def write(record: dict[str, Any]) -> None:
+        with disk_errors(target):
+            if not writers:
+                writers.append(_writer(target, record["round"]))
+            for name, path in _SCALARS.items():
+                if (value := _at(record, path)) is not None:
+                    writers[0].add_scalar(name, value, record["round"])
+            writers[0].flush()  # what was told is on disk, also if the run is killed before the next round
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _writer(target: Path, first_round: int) -> Any:
+    from torch.utils.tensorboard import SummaryWriter  # brings in TensorBoard, for which only watched runs wait
+
+    # An empty log gets no such mark: nothing is there to be void.
+    purge_step = first_round if target.is_dir() else None
+    return SummaryWriter(str(target), purge_step=purge_step)
+
+
+def _at(record: dict[str, Any], path: tuple[str, ...]) -> float | None:
+    value: Any = record
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return None if value is None else float(value)

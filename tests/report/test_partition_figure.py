@@ -1,0 +1,87 @@
+"""The heat map of a split: what it shows, at sizes from a handful to a thousand clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from fedpcs.errors import InvalidInput
+from fedpcs.learning.partition import label_counts, partition
+from fedpcs.report.figures.partition import draw_partition, finding, partition_figure
+
+
+def counts(num_clients: int, num_classes: int, num_records: int = 4_000) -> np.ndarray:
+    targets = np.arange(num_records) % num_classes
+    parts = partition("dirichlet", targets, num_clients, np.random.default_rng(0))
+    return label_counts(parts, targets, num_classes)
+
+
+@pytest.mark.parametrize(("num_clients", "num_classes"), [(20, 10), (1_000, 100)])
+def test_the_picture_is_written_and_not_blank(tmp_path, num_clients, num_classes):
+    path = draw_partition(counts(num_clients, num_classes), "made up, Dirichlet(0.5)", tmp_path / "split.png")
+    assert path == tmp_path / "split.png"
+    pixels = imread(path)
+    assert pixels.shape[1] == 1_200
+    assert len(np.unique(pixels[:, :, 0])) > 20
+
+
+def test_cells_are_the_counts_and_none_is_white():
+    table = counts(20, 10)
+    axes = partition_figure(table, "").axes[0]
+    shown = axes.images[0].get_array()
+    np.testing.assert_array_equal(shown.filled(0), table.T)
+    np.testing.assert_array_equal(shown.mask, table.T == 0)
+    written = np.array([int(text.get_text().replace(",", "")) for text in axes.texts]).reshape(table.shape)
+    np.testing.assert_array_equal(written, table)
+
+
+def test_numbers_are_left_out_where_they_would_touch():
+    assert not partition_figure(counts(100, 10), "").axes[0].texts
+    assert not partition_figure(1_000_000 * counts(20, 10), "").axes[0].texts
+    assert not partition_figure(counts(10, 200), "").axes[0].texts
+
+
+def test_of_too_many_clients_evenly_spaced_ones_are_shown():
+    table = counts(2_500, 4)
+    axes = partition_figure(table, "").axes[0]
+    np.testing.assert_array_equal(axes.images[0].get_array().filled(0), table[::3].T)
+    assert axes.get_xlabel() == "client, one shown of every 3"
+    assert axes.get_xlim() == (-0.5, 2_499.5)
+
+
+@pytest.mark.parametrize("num_classes", [2, 10, 200])
+def test_nothing_is_drawn_outside_the_picture(num_classes):
+    figure = partition_figure(counts(100, num_classes), "Tiny-ImageNet, Dirichlet(0.5)")
+    figure.draw_without_rendering()
+    box = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert box.x0 >= 0.0
+    assert box.y0 >= 0.0
+    assert box.x1 <= width
+    assert box.y1 <= height
+
+
+def test_the_title_says_how_few_classes_make_up_half():
+    assert finding(np.array([[10.0, 0, 0, 0], [0, 6, 4, 0], [5, 5, 5, 5]])).startswith("1 of 4 classes makes up half")
+    assert (
+        finding(np.ones((7, 10))) == "5 of 10 classes make up half of a typical client's records; clients hold 10 each"
+    )
+    assert finding(np.array([[900.0, 900], [1, 0], [1, 0]])).endswith("clients hold 1 to 1,800 each")
+
+
+def test_a_lone_record_can_be_drawn(tmp_path):
+    assert draw_partition(np.array([[1, 0]]), "one record", tmp_path / "one.png").exists()
+
+
+@pytest.mark.parametrize(
+    "table", [np.zeros((2, 2), int), np.ones(3, int), np.ones((2, 2)), np.array([[-1, 2]]), np.ones((0, 3), int)]
+)
+def test_what_is_no_table_of_counts_is_refused(table):
+    with pytest.raises(InvalidInput, match="counts must be a table of clients by classes"):
+        partition_figure(table, "")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        draw_partition(counts(5, 2), "", tmp_path / "none" / "split.png")

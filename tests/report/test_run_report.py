@@ -1,0 +1,685 @@
+"""What a run's report promises: the numbers of its files, no claim beyond its seeds, and a page that stands alone.
+
+Runs here are made up: their files are written by hand, and nothing is trained.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from pages import Reader
+from pages import read as read_page
+from scipy import stats
+from sealed_logs import change_log, read_log, write_log
+
+from fedpcs.errors import CorruptFile
+from fedpcs.report import run_figures
+from fedpcs.report.figures.budgets import budget_figure
+from fedpcs.report.figures.curves import accuracy_figure
+from fedpcs.report.figures.draws import draws_figure, times_drawn
+from fedpcs.report.figures.noise import noise_figure
+from fedpcs.report.figures.spent import epsilon_figure
+from fedpcs.report.run_page import headline, write_report
+from fedpcs.report.run_tables import comparisons_of, make_tables
+from fedpcs.report.svg import NothingToDraw, picture_of
+from fedpcs.studies.comparison import MEASURES
+from fedpcs.studies.promise import promise
+from fedpcs.studies.run_files import read_run
+from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.trial.run_store import RunStore
+
+ACCURACY = {"fedpcs": [0.80, 0.82, 0.84], "random": [0.79, 0.83, 0.81]}
+
+
+def configuration(*changes: str) -> RunConfig:
+    small = ["seeds=[0, 1, 2]", "rounds=5", "data.num_clients=8", "sampling.sampling_ratio=0.25"]
+    return load_run_config(None, [*small, *changes])
+
+
+def spread(rng: np.random.Generator, scale: float) -> dict[str, float]:
+    low, middle, high = np.sort(rng.uniform(0.1, 1.0, 3)) * scale
+    return {"minimum": low, "median": middle, "maximum": high}
+
+
+def lines(config: RunConfig, accuracy: float, rng: np.random.Generator, num_rounds: int) -> list[dict[str, Any]]:
+    size = max(1, round(float(config.sampling.sampling_ratio) * config.data.num_clients))
+    is_private = config.privacy.mode != "none"
+    found = []
+    for index in range(num_rounds):
+        cohort = np.sort(rng.choice(config.data.num_clients, size, replace=False)).tolist()
+        progress = (index + 1) / config.rounds
+        is_due = (index + 1) % config.evaluate_every == 0 or index + 1 == config.rounds
+        none = {"minimum": 0.0, "median": 0.0, "maximum": 0.0}
+        found.append(
+            {
+                "round": index,
+                "attempt": 1 if index == 1 else 0,
+                "cohort": cohort,
+                "heard": cohort,
+                "failures": {"crash": 2} if index == 2 else {},
+                "refusals": {"norm": 1} if index == 3 else {},
+                "refused": [],
+                "left": [],
+                "rule": "hajek",
+                "draw": {
+                    "evenness": 0.5 + 0.4 * progress,
+                    "inclusion_gap": 0.1,
+                    "inclusion_score": 1.0,
+                    "largest_weight": 0.1 + 0.01 * index,
+                },
+                "mean_budget": 0.05 + 0.01 * index,
+                "cohort_budget": (0.06 + 0.01 * index) * size,
+                "paid": 10.0,
+                "paid_so_far": 10.0 * (index + 1),
+                "update_norm": spread(rng, 5.0),
+                "noise_norm": spread(rng, 4.0) if is_private else none,
+                "accuracy": accuracy * progress**0.3 if is_due else None,
+                "loss": 2.0 - accuracy * progress if is_due else None,
+                "spent": {
+                    "rho": spread(rng, 0.2 * progress) if is_private else none,
+                    "epsilon": spread(rng, 3.0 * progress) if is_private else none,
+                    "num_clients": min(size * (index + 1), config.data.num_clients) if is_private else 0,
+                },
+            }
+        )
+    return found
+
+
+def result(config: RunConfig, sampler: str, seed: int, accuracy: float, rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    is_played = config.privacy.mode != "none" or sampler == "fedpcs"
+    path = [0.05 + 0.01 * index for index in range(config.rounds)]
+    return {
+        "sampler": sampler,
+        "seed": seed,
+        "accuracy": accuracy,
+        "loss": 2.0 - accuracy,
+        "rounds": len(rounds),
+        "ended_by": "rounds",
+        "spent": rounds[-1]["spent"],
+        "delta": float(config.privacy.delta),
+        "paid": 1000.0 + 100.0 * seed,
+        "game": {
+            "standing": "converged" if is_played else "not-played",
+            "behaviour": config.game.behaviour,
+            "selection": "budget-aware" if sampler == "fedpcs" else "budget-blind",
+            "exploitability": 0.0004 if is_played else None,
+            "settled_by": "search" if is_played else "",
+            "reward": [3.0 * index for index in range(config.rounds)],
+            "announced_mean_budget": path,
+        },
+        "num_test": 1000,
+        "num_parameters": 650,
+        "num_left": seed,
+        "times_drawn": None,
+        "label_counts": [[1 + (client + label) % 3 for label in range(4)] for client in range(config.data.num_clients)],
+        "disclosure": "",
+    }
+
+
+@dataclass
+class MadeUp:
+    """A run's folder, and what was written to it."""
+
+    store: RunStore
+    arms: dict[tuple[str, int], dict[str, Any]]
+
+
+def write_run(
+    folder: Path,
+    config: RunConfig,
+    accuracy: dict[str, list[float]],
+    *,
+    stopped: dict[tuple[str, int], int] | None = None,
+    manifest: dict[str, Any] | None = None,
+    changes: dict[str, Any] | None = None,
+) -> MadeUp:
+    """Write a run; `stopped` says after how many rounds an arm stands still, `changes` goes into every result."""
+    store, arms = RunStore(folder), {}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(as_toml(config), encoding="utf-8")
+    about = {"data": {"name": "digits", "checksum": "c0ffee", "num_test": 1000}, "fedpcs": "9.8.7", "forced": []}
+    about = {**about, "config": config.model_dump(mode="json"), "notes": [], "data_dir": None, **(manifest or {})}
+    (folder / "manifest.json").write_text(json.dumps(about))
+    for name, values in accuracy.items():
+        for index, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
+            num_rounds = (stopped or {}).get((name, seed), config.rounds)
+            if num_rounds == 0:
+                continue
+            rounds = lines(config, value, np.random.default_rng([index, len(name)]), num_rounds)
+            arm = store.arm(name, seed)
+            arm.folder.mkdir(parents=True)
+            write_log(arm.log, rounds)
+            if num_rounds == config.rounds:
+                arms[name, seed] = {**result(config, name, seed, value, rounds), **(changes or {})}
+                (arm.folder / "result.json").write_text(json.dumps(arms[name, seed]))
+    return MadeUp(store, arms)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeUp:
+    return write_run(tmp_path / "run", configuration(), ACCURACY)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of the usual run, figures and all."""
+    usual = write_run(tmp_path_factory.mktemp("usual"), configuration(), ACCURACY)
+    return write_report(usual.store).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave figures out, which take nearly all the time."""
+    monkeypatch.setattr(run_figures, "FIGURES", {})
+
+
+def read(made: MadeUp) -> Reader:
+    return read_page(write_report(made.store).read_text(encoding="utf-8"))
+
+
+def cells(made: MadeUp) -> dict[str, dict[str, str]]:
+    """Return every cell by its column's heading and its sampler."""
+    tables = make_tables(read_run(made.store))
+    return {
+        column.heading: {row.name: row.cells[k] for row in table.rows}
+        for table in tables
+        for k, column in enumerate(table.columns)
+    }
+
+
+def plain(words: str) -> str:
+    return words.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def title_of(figure: Figure) -> str:
+    return figure.get_suptitle().replace("\n", " ")
+
+
+def drawings(made: MadeUp) -> dict[str, Figure | str]:
+    """Return every figure by its topic, or why there is none."""
+    run = read_run(made.store)
+    found: dict[str, Figure | str] = {}
+    for topic, draw in run_figures.FIGURES.items():
+        try:
+            found[topic] = draw(run)
+        except NothingToDraw as reason:
+            found[topic] = str(reason)
+    return found
+
+
+def num_drawn(figures: dict[str, Figure | str]) -> int:
+    return sum(isinstance(one, Figure) for one in figures.values())
+
+
+def num_pictures(reader: Reader) -> int:
+    return sum(name == "src" for _, name, _ in reader.attributes)
+
+
+# The page
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_the_page_is_written_where_the_store_says_and_is_whole(made):
+    assert write_report(made.store) == made.store.folder / "report.html"
+    assert not list(made.store.folder.glob("*.partial"))
+
+
+@pytest.mark.slow
+def test_equal_runs_give_equal_bytes(made, page):
+    assert write_report(made.store).read_bytes() == page.encode()
+
+
+def test_every_figure_is_on_the_page(page):
+    reader = Reader(page)
+    assert reader.open == []
+    assert num_pictures(reader) == len(run_figures.FIGURES) == 7
+    assert "could not be drawn" not in reader.text
+
+
+def test_nothing_is_fetched_and_no_script_runs(page):
+    reader = Reader(page)
+    assert not {"script", "link", "iframe", "object", "embed", "base"} & set(reader.tags)
+    assert not re.search(r"https?://|@import|url\(", page)
+    for _, name, value in reader.attributes:
+        assert not name.startswith("on")
+        if name in ("src", "href", "srcset"):
+            assert value.startswith("data:image/svg+xml;base64,")
+            drawing = base64.b64decode(value.partition(",")[2]).decode()
+            links = re.findall(r'href="([^"]*)"', drawing)
+            assert all(link.startswith(("#", "data:image/png")) for link in links)
+            assert "<script" not in drawing
+
+
+def test_hostile_words_are_shown_and_not_obeyed(tmp_path, monkeypatch):
+    hostile = '"><script>alert(1)<img src=x onerror=alert(1)>$x_{$:Own'
+    mathematics = "$x_{$:Own"
+    manifest = {"notes": [hostile], "torch": hostile, "forced": [{"at": "today", "differences": [hostile]}]}
+    config = configuration("seeds=[0]", f"sampling.samplers={json.dumps(['fedpcs', hostile, mathematics])}")
+    made = write_run(
+        tmp_path,
+        config,
+        {"fedpcs": [0.5], hostile: [0.6], mathematics: [0.4]},
+        manifest=manifest,
+        changes={"disclosure": hostile},
+    )
+    shown = ("Accuracy over rounds", "Budgets and rewards", "Who is drawn")
+    monkeypatch.setattr(run_figures, "FIGURES", {topic: run_figures.FIGURES[topic] for topic in shown})
+    reader = read(made)
+    assert "script" not in reader.tags
+    assert num_pictures(reader) == 3
+    assert not any(name.startswith("on") for _, name, _ in reader.attributes)
+    assert reader.text.count(hostile) >= 6
+
+
+def test_every_key_of_the_configuration_and_manifest_is_there(page):
+    text = Reader(page).text
+    for name, value in configuration().model_dump(mode="json").items():
+        assert name in text
+        for key in value if isinstance(value, dict) else ():
+            assert key in text
+    for word in ("limit_epsilon", "not set", "9.8.7", "data.checksum", "c0ffee", "fedpcs run config.toml"):
+        assert word in text
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_forced_resume_and_a_note_are_said_at_the_top(tmp_path):
+    forced = [{"at": "2026-01-01", "differences": ["torch was 2.6, is 2.7"]}]
+    made = write_run(tmp_path, configuration(), ACCURACY, manifest={"forced": forced, "notes": ["trained on the CPU"]})
+    text = read(made).text
+    for words in ("not the result of one run: torch was 2.6, is 2.7", "trained on the CPU"):
+        assert text.index(words) < text.index("What the samplers came to")
+
+
+# Numbers
+
+
+def test_cells_are_the_numbers_of_the_files(made):
+    found = cells(made)
+    arms = made.arms
+    for name, values in ACCURACY.items():
+        mean, deviation = 100 * statistics.fmean(values), 100 * statistics.stdev(values)
+        assert plain(found["accuracy"][name]) == f"{mean:.1f} ± {deviation:.1f} %"
+        spent = [arms[name, seed]["spent"]["epsilon"] for seed in (0, 1, 2)]
+        exact = (
+            min(one["minimum"] for one in spent),
+            sum(one["median"] for one in spent) / 3,
+            max(one["maximum"] for one in spent),
+        )
+        shown = [float(number) for number in found["ε spent at δ = 10⁻⁵"][name].split(" / ")]
+        assert all(a <= b <= a * 1.011 for a, b in zip(exact, shown, strict=True))
+        assert plain(found["loss"][name]) == f"{2 - statistics.fmean(values):.3f} ± {statistics.stdev(values):.3f}"
+        assert plain(found["rewards paid"][name]) == "1,100 ± 100"
+        assert found["exploitability"][name] == "0.04\N{NO-BREAK SPACE}%"
+        assert found["clients played rationally"][name] == "yes: best responses"
+        assert found["rounds"][name] == "5 of 5"
+        assert found["left"][name] == "3"
+        assert found["drop-outs"][name] == "6 (6 crash)"
+        assert found["refusals"][name] == "3 (3 norm)"
+        assert found["drawn again"][name] == "3"
+        assert found["evenness"][name] == "0.90"
+        assert found["weighed by"][name] == "hajek; at most 0.14"
+
+
+def test_cells_reach_the_page_beside_their_headings(made, page):
+    reader = Reader(page)
+    for heading, by_sampler in cells(made).items():
+        assert reader.cells[heading] == list(by_sampler.values())
+
+
+def test_where_the_cap_bound_the_page_says_how_often(made):
+    for (name, seed), cut in zip(made.arms, range(len(made.arms)), strict=True):
+        change_log(made.store.arm(name, seed).log, lambda line, cut=cut: line | {"num_capped": cut})
+    found = cells(made)["weighed by"]
+    for name in ACCURACY:
+        cut = 5 * sum(index for index, (sampler, _) in enumerate(made.arms) if sampler == name)
+        heard = sum(
+            len(line["heard"]) for one, seed in made.arms if one == name for line in made.store.arm(one, seed).rounds()
+        )
+        assert found[name] == f"hajek; at most 0.14; {cut:,} of {heard:,} cut"
+
+
+def test_every_column_is_defined(made, page):
+    text = Reader(page).text
+    for table in make_tables(read_run(made.store)):
+        assert all(column.meaning.endswith(".") and column.meaning in text for column in table.columns)
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_a_private_selection_is_said(tmp_path):
+    label = "selection reads label_counts: private, and not part of the privacy claimed"
+    made = write_run(tmp_path, configuration(), ACCURACY, changes={"disclosure": label})
+    assert read(made).text.count(label) == 4  # for each sampler beside the promise, and in the table
+
+
+# The finding
+
+
+def test_what_is_sure_is_the_top_of_the_page(made, page):
+    """Pay and ε are made up to be the same; accuracies are within noise of each other."""
+    (found,) = comparisons_of(read_run(made.store))
+    twin = stats.ttest_rel(ACCURACY["fedpcs"], ACCURACY["random"]).confidence_interval(0.95)
+    accuracy = found.of("accuracy")
+    assert (accuracy.low, accuracy.high) == pytest.approx((twin.low, twin.high))
+    assert twin.low < 0 < twin.high
+    said = headline(read_run(made.store))
+    assert said == ("No sure difference between fedpcs and random: ε and pay are equal, accuracy cannot be told apart.")
+    assert f"<h1>{said}</h1>" in page
+
+
+def test_the_three_differences_are_the_first_table(made, page):
+    """Every word of the table is on the page, before any other table."""
+    (found,) = comparisons_of(read_run(made.store))
+    first = make_tables(read_run(made.store))[0]
+    about = ("accuracy", "ε of the median client", "pay")
+    assert [column.heading for column in first.columns] == [*(f"difference in {name}" for name in about), "seeds"]
+    (row,) = first.rows
+    assert row.name == "fedpcs against random"
+    assert row.cells == (*(found.words(measure) for measure in MEASURES), "3")
+    assert page.index(row.cells[0]) < page.index("What the samplers came to")
+
+
+@pytest.mark.parametrize(("shift", "words"), [(0.1, "more accurate"), (-0.1, "less accurate")])
+def test_a_difference_the_seeds_show_is_claimed(tmp_path, shift, words):
+    shifted = [0.79 + shift, 0.832 + shift, 0.809 + shift]
+    made = write_run(tmp_path, configuration(), {"fedpcs": shifted, "random": ACCURACY["random"]})
+    assert f" points {words} than random (" in plain(headline(read_run(made.store)))
+
+
+def test_every_other_sampler_has_its_row_and_intervals_hold_together(tmp_path):
+    names = ["aocs", "random", "fedpcs", "my.module:Mine"]
+    accuracy = {name: [0.5 + 0.003 * k, 0.52 - 0.002 * k, 0.51] for k, name in enumerate(names)}
+    config = configuration(f"sampling.samplers={json.dumps(names)}")
+    run = read_run(write_run(tmp_path, config, accuracy).store)
+    for found in comparisons_of(run):
+        twin = stats.ttest_rel(accuracy["fedpcs"], accuracy[found.other]).confidence_interval(1 - 0.05 / 3)
+        assert (found.of("accuracy").low, found.of("accuracy").high) == pytest.approx((twin.low, twin.high))
+    assert [row.name for row in make_tables(run)[0].rows] == [
+        "fedpcs against aocs",
+        "fedpcs against random",
+        "fedpcs against my.module:Mine",
+    ]
+    assert len(headline(run).split()) <= 25
+
+
+def test_one_seed_tells_nothing_apart(tmp_path):
+    made = write_run(tmp_path, configuration("seeds=[0]"), {"fedpcs": [0.9], "random": [0.1]})
+    assert headline(read_run(made.store)) == "One seed cannot tell fedpcs from random."
+    assert num_drawn(drawings(made)) == 7
+
+
+def test_a_sampler_alone_is_compared_with_nothing(tmp_path):
+    config = configuration("seeds=[4]", 'sampling.samplers=["fedpcs"]')
+    made = write_run(tmp_path, config, {"fedpcs": [0.5]})
+    assert headline(read_run(made.store)) == "fedpcs ends at 50.0\N{NO-BREAK SPACE}% accuracy with one seed."
+    assert "difference in pay" not in cells(made)
+    assert num_drawn(drawings(made)) == 7
+
+
+# Promises
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["privacy.mode=none"], "No privacy"),
+        (["privacy.mode=record"], "when one of its records is replaced."),
+        (["privacy.mode=record"], "records is public. This run is a simulation: the mechanism is proved"),
+        (["privacy.mode=client"], "This run is a simulation: the mechanism is proved, but its noise is seeded"),
+        (["privacy.mode=record", "privacy.noise=secure"], "The number of its records is public. The guarantee holds"),
+        (["privacy.mode=client", "privacy.noise=exact"], "for any two data sets of the same size that it could hold."),
+        (["privacy.mode=client", "privacy.noise=exact"], "The number of its records is public. The guarantee holds"),
+        (
+            ["privacy.mode=paper", "privacy.noise=secure"],
+            "No guarantee: the paper's calibration is not proven for more than one local step",
+        ),
+        (["privacy.mode=paper"], "Its noise is seeded (noise = fast) besides: a simulation."),
+    ],
+)
+def test_no_more_is_promised_than_holds(changes, words):
+    said = promise(configuration(*changes).privacy)
+    assert words in said
+    is_kept = {"privacy.noise=secure", "privacy.noise=exact"} & set(changes) and "privacy.mode=paper" not in changes
+    assert ("The guarantee holds" in said) == bool(is_kept)
+
+
+# Runs of every kind
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_an_unfinished_run_says_so_and_shows_what_is_there(tmp_path):
+    stopped = {("fedpcs", 2): 2, ("random", 1): 3, ("random", 2): 0}
+    made = write_run(tmp_path, configuration(), ACCURACY, stopped=stopped)
+    words = plain(headline(read_run(made.store)))
+    assert words == "One seed cannot tell fedpcs from random."
+    assert "Not finished: 3 of 6 arms are done." in read(made).text
+    found = cells(made)
+    assert plain(found["accuracy"]["fedpcs"]) == "81.0 ± 1.4 %"
+    assert found["rounds"] == {"fedpcs": "2–5 of 5", "random": "0–5 of 5"}
+
+
+def test_an_arm_just_begun_does_not_cut_the_means_of_the_others_short(tmp_path):
+    made = write_run(tmp_path, configuration(), ACCURACY, stopped={("fedpcs", 2): 1, ("random", 1): 3})
+    assert num_drawn(drawings(made)) == 7
+    expected = np.mean(ACCURACY["fedpcs"][:2]) * (np.arange(1, 6) / 5) ** 0.3
+    np.testing.assert_allclose(drawn(accuracy_figure(read_run(made.store)))["fedpcs"], expected)
+
+
+def test_a_run_that_has_only_begun_has_a_page(tmp_path):
+    nothing = {(name, seed): 0 for name in ACCURACY for seed in (0, 1, 2)}
+    reader = read(write_run(tmp_path / "none", configuration(), ACCURACY, stopped=nothing))
+    assert num_pictures(reader) == 0
+    assert "could not be drawn" not in reader.text
+    assert "No arm of this run is done yet" in reader.text
+    begun = write_run(tmp_path / "one", configuration(), ACCURACY, stopped={**nothing, ("fedpcs", 0): 1})
+    assert num_drawn(drawings(begun)) == 6  # who holds what is known when an arm is done
+    assert set(cells(begun)["accuracy"].values()) == {"not yet"}
+
+
+def test_a_run_without_privacy_spends_nothing(tmp_path):
+    made = write_run(tmp_path, configuration("privacy.mode=none"), ACCURACY)
+    found, figures = cells(made), drawings(made)
+    assert found["ρ spent"] == {"fedpcs": "nothing", "random": "nothing"}
+    assert found["exploitability"]["random"] == "not played"
+    assert found["clients played rationally"]["random"] == "no game: nothing depends on budgets"
+    assert "no budget is charged" in figures["Privacy spent"]
+    assert figures["Noise and signal"].get_suptitle().startswith("Updates arrive without noise")
+    assert num_drawn(figures) == 6
+
+
+def test_clients_that_do_not_play_rationally_are_said_to(tmp_path):
+    made = write_run(tmp_path, configuration("game.behaviour=static"), ACCURACY)
+    assert set(cells(made)["clients played rationally"].values()) == {"no: each kept its first budget"}
+
+
+def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_path):
+    made = write_run(tmp_path, configuration(), ACCURACY, changes={"ended_by": "budget"})
+    arm = made.store.arm("fedpcs", 0)
+    arm.log.write_text("")
+    arm.finish({**made.arms["fedpcs", 0], "rounds": 0})
+    assert cells(made)["rounds"] == {
+        "fedpcs": "0–5 of 5; 3 ended as nobody could afford another round",
+        "random": "5 of 5; 3 ended as nobody could afford another round",
+    }
+    assert num_drawn(drawings(made)) == 7
+
+
+def test_a_game_solved_anew_is_told(tmp_path):
+    made = write_run(tmp_path, configuration(), ACCURACY)
+    log = made.store.arm("fedpcs", 0).log
+    rounds = read_log(log)
+    rounds[1] |= {"replanned": "solved anew", "exploitability": 0.002}
+    rounds[2] |= {"replanned": "kept the last certified schedule", "because": "no equilibrium"}
+    write_log(log, rounds)
+    said = plain(cells(made)["exploitability"]["fedpcs"])
+    assert said == "0.2 %; solved anew once; not solved once, the last schedule kept"
+    assert "solved anew as clients came and went" in title_of(budget_figure(read_run(made.store)))
+
+
+def test_many_samplers_rounds_and_clients_fit(tmp_path):
+    names = ["fedpcs", "random", *(f"my.module:Mine{k}" for k in range(7))]
+    config = configuration(
+        "seeds=[0]",
+        "rounds=410",
+        "evaluate_every=50",
+        "data.num_clients=1200",
+        "sampling.sampling_ratio=0.01",
+        f"sampling.samplers={json.dumps(names)}",
+    )
+    unknown = {"label_counts": None, "times_drawn": None}
+    made = write_run(tmp_path, config, {name: [0.5 + 0.01 * k] for k, name in enumerate(names)}, changes=unknown)
+    figures = drawings(made)
+    assert "too many clients to write it down" in figures["Who holds what"]
+    assert num_drawn(figures) == 6
+    figure = figures["Noise and signal"]
+    assert len(picture_of(figure).source) < 400_000
+    box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(box.x0, box.y0) >= 0.0
+    assert box.x1 <= width
+    assert box.y1 <= height
+
+
+def test_a_figure_that_breaks_leaves_the_rest(made, monkeypatch):
+    def broken(_: object) -> None:
+        raise ZeroDivisionError("a <b>bad</b> number")
+
+    monkeypatch.setattr(
+        run_figures, "FIGURES", {"Loss over rounds": broken, "Accuracy over rounds": run_figures.accuracy_figure}
+    )
+    reader = read(made)
+    assert num_pictures(reader) == 1
+    assert "Loss over rounds" in reader.text
+    assert "This figure could not be drawn (ZeroDivisionError: a <b>bad</b> number)." in reader.text
+    assert "b" not in reader.tags
+
+
+# Figures
+
+
+def drawn(figure: Any, panel: int = 0) -> dict[str, np.ndarray]:
+    return {str(line.get_label()): np.asarray(line.get_ydata()) for line in figure.axes[panel].get_lines()}
+
+
+def test_curves_are_means_over_seeds_where_all_were_evaluated(tmp_path):
+    made = write_run(tmp_path, configuration("evaluate_every=2"), ACCURACY)
+    line = next(one for one in accuracy_figure(read_run(made.store)).axes[0].get_lines() if one.get_label() == "fedpcs")
+    np.testing.assert_array_equal(line.get_xdata(), [1, 3, 4])
+    expected = np.mean(ACCURACY["fedpcs"]) * (np.array([2, 4, 5]) / 5) ** 0.3
+    np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_budgets_stand_beside_what_was_announced(made):
+    figure = budget_figure(read_run(made.store))
+    np.testing.assert_allclose(drawn(figure)["spent"], [0.05, 0.06, 0.07, 0.08, 0.09])
+    np.testing.assert_allclose(drawn(figure, 1)["reward"], [0, 3, 6, 9, 12])
+    assert title_of(figure).startswith("Clients spend what was announced")
+
+
+def test_budgets_that_are_not_what_was_announced_are_told(tmp_path):
+    made = write_run(tmp_path, configuration(), ACCURACY)
+    for arm in tmp_path.glob("arms/*/result.json"):
+        value = json.loads(arm.read_text())
+        value["game"]["announced_mean_budget"] = [0.1] * 5
+        arm.write_text(json.dumps(value))
+    title = title_of(budget_figure(read_run(made.store)))
+    assert title.startswith("Clients spend up to 50\N{NO-BREAK SPACE}% off what was announced")
+
+
+def test_the_greatest_spending_is_never_understated(made):
+    top = max(arm["spent"]["epsilon"]["maximum"] for arm in made.arms.values())
+    in_logs = [
+        json.loads(line)["spent"]["epsilon"]["maximum"]
+        for log in made.store.folder.glob("arms/*/rounds.jsonl")
+        for line in log.read_text().splitlines()
+    ]
+    title = title_of(epsilon_figure(read_run(made.store)))
+    said = float(re.search(r"ε\s=\s([\d.]+)", title)[1])
+    assert said >= max(in_logs) >= top
+
+
+def test_noise_is_a_share_of_the_update(made):
+    shares = drawn(noise_figure(read_run(made.store)), 1)["fedpcs"]
+    logs = [made.store.arm("fedpcs", seed).rounds() for seed in (0, 1, 2)]
+    norm = {
+        name: np.mean([[line[name]["median"] for line in log] for log in logs], axis=0)
+        for name in ("update_norm", "noise_norm")
+    }
+    np.testing.assert_allclose(shares, norm["noise_norm"] / norm["update_norm"])
+
+
+def test_draws_are_counted_from_the_log_where_the_result_is_silent(made):
+    run = read_run(made.store)
+    arm = run.samplers[0].arms[0]
+    cohorts = [client for line in arm.rounds for client in line["cohort"]]
+    times = [cohorts.count(client) for client in range(8)]
+    np.testing.assert_array_equal(times_drawn(arm, 8), times)
+    assert title_of(draws_figure(run)).startswith("Clients come up as often as designed")
+
+
+def test_clients_are_ranked_by_the_share_of_rounds_they_were_drawn_in(tmp_path):
+    made = write_run(tmp_path, configuration("seeds=[0]", 'sampling.samplers=["random"]'), {"random": [0.5]})
+    run = read_run(made.store)
+    cohorts = [client for line in run.samplers[0].arms[0].rounds for client in line["cohort"]]
+    shares = sorted((cohorts.count(client) / 5 for client in range(8)), reverse=True)
+    np.testing.assert_allclose(draws_figure(run).axes[0].get_lines()[0].get_ydata(), shares)
+
+
+def test_a_sampler_that_strays_from_its_design_is_named(made):
+    log = made.store.arm("random", 0).log
+    change_log(log, lambda line: {**line, "draw": {**line["draw"], "inclusion_score": 40.0}})
+    title = title_of(draws_figure(read_run(made.store)))
+    assert title.startswith("random strays from its designed probabilities")
+
+
+def test_what_has_no_numbers_is_not_drawn(tmp_path):
+    nothing = {(name, seed): 0 for name in ACCURACY for seed in (0, 1, 2)}
+    run = read_run(write_run(tmp_path, configuration(), ACCURACY, stopped=nothing).store)
+    for draw in run_figures.FIGURES.values():
+        with pytest.raises(NothingToDraw):
+            draw(run)
+
+
+def _without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda found: {name: value for name, value in found.items() if name != key}
+
+
+@pytest.mark.parametrize("key", ["failures", "refusals", "round", "attempt", "left", "cohort", "rule", "draw"])
+def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: str) -> None:
+    (name, seed), *_ = made.arms
+    log = made.store.arm(name, seed).log
+    change_log(log, _without(key))
+    with pytest.raises(CorruptFile, match=f"rounds.jsonl: line 1: {key} must be given"):
+        write_report(made.store)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_without("loss"), "loss must be given"),
+        (_without("ended_by"), "ended_by must be given"),
+        (_without("paid"), "paid must be given"),
+        (lambda found: {**found, "accuracy": float("nan")}, "accuracy"),
+        (lambda found: {**found, "accuracy": "high"}, "accuracy"),
+        (lambda found: {**found, "game": 3}, "game"),
+        (lambda found: {**found, "spent": {}}, "spent.rho must be given"),
+        (lambda found: {**found, "rounds": 6}, "has 5 of the 6 rounds"),
+    ],
+)
+def test_a_result_that_cannot_be_shown_is_refused_by_name(
+    made: MadeUp, change: Callable[[dict[str, Any]], dict[str, Any]], words: str
+) -> None:
+    (name, seed), *_ = made.arms
+    path = made.store.arm(name, seed).folder / "result.json"
+    path.write_text(json.dumps(change(made.arms[name, seed])))
+    with pytest.raises(CorruptFile, match=words):
+        write_report(made.store)
+    assert not made.store.report.exists()
