@@ -35,8 +35,8 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Reply, Task
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_arm
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.store import TrialStore
 
 RECORDS, FEATURES, CLASSES, COHORT = 20, 64, 10, 100
 BUDGET_UNIT = 0.01
@@ -125,7 +125,9 @@ def main() -> None:
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
     with tempfile.TemporaryDirectory() as folder:
-        done = run_arm(plan, flat_parameters(model), engine, ArmStore(Path(folder)), Settings(delta=1e-7, notify=note))
+        done = run_trial(
+            plan, flat_parameters(model), engine, TrialStore(Path(folder)), Settings(delta=1e-7, notify=note)
+        )
     engine.close()
     work = [took - waited for took, waited in zip(seconds, engine.waited, strict=True)]
     rows = [

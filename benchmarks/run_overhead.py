@@ -32,8 +32,8 @@ from fedpcs.learning.server_values import ServerPlan
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_arm
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.store import TrialStore
 
 NUM_ROUNDS = 12
 
@@ -76,7 +76,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(delta=1e-5, evaluate_every=NUM_ROUNDS, notify=note)
-        run_arm(server, parameters, engine, ArmStore(Path(folder)), settings)
+        run_trial(server, parameters, engine, TrialStore(Path(folder)), settings)
     engine.close()
     share = COHORT_SIZE * admission / (COHORT_SIZE / 2 * training)
     rows = [

@@ -62,6 +62,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, Display(config) as display:
         result = start_run(config, Path(folder) / "run", None, display).result or {}
     print("sampler   accuracy   ε spent (least / median / greatest client)")
-    for arm in result["arms"]:
-        spent = " / ".join(f"{math.ceil(100 * epsilon) / 100:.2f}" for epsilon in arm["spent"]["epsilon"].values())
-        print(f"{arm['sampler']:8s}  {arm['accuracy']:8.1%}   {spent}")
+    for trial in result["trials"]:
+        spent = " / ".join(f"{math.ceil(100 * epsilon) / 100:.2f}" for epsilon in trial["spent"]["epsilon"].values())
+        print(f"{trial['sampler']:8s}  {trial['accuracy']:8.1%}   {spent}")

@@ -23,7 +23,7 @@ def small_figure() -> Figure:
 
 
 def broken_figure() -> Figure:
-    raise ValueError("no <such> arm")
+    raise ValueError("no <such> trial")
 
 
 def full_page(mark: str = "", **changes: Any) -> Page:

@@ -370,7 +370,9 @@ def test_a_run_is_json_on_stdout_and_can_be_resumed_reported_and_not_overwritten
     assert code == 0, err
     found = json.loads(out)
     assert found["folder"] == str(folder)
-    assert [(arm["sampler"], arm["rounds"], arm["ended_by"]) for arm in found["arms"]] == [("random", 2, "rounds")]
+    assert [(trial["sampler"], trial["rounds"], trial["ended_by"]) for trial in found["trials"]] == [
+        ("random", 2, "rounds")
+    ]
     code, out, err = said_by(("resume", folder, "--json"), monkeypatch, capsys)
     assert (code, json.loads(out)) == (0, found)
     assert "done already" in " ".join(err.split())
@@ -397,7 +399,7 @@ def test_a_run_in_which_everyone_has_spent_its_limit_exits_4_and_keeps_its_resul
     assert code == 4, err
     assert json.loads(out)["is_exhausted"] is True
     assert "limit_epsilon" in err.splitlines()[-1]
-    assert (tmp_path / "run" / "arms" / "random-seed0" / "model.pt").exists()
+    assert (tmp_path / "run" / "trials" / "random-seed0" / "model.pt").exists()
 
 
 def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeypatch, capsys):

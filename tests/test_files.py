@@ -8,7 +8,7 @@ import pytest
 from fedpcs._files import write_whole
 from fedpcs.errors import FedpcsError
 from fedpcs.trial.run_store import locked
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 
 def write_often(path, content, times):
@@ -48,10 +48,10 @@ def test_files_and_run_folders_are_their_owners_alone_whatever_the_umask(tmp_pat
     try:
         with locked(tmp_path / "run"):
             write_whole(tmp_path / "run" / "config.toml", b"")
-            arm = ArmStore(tmp_path / "run" / "arm")
-            arm.create()
-            arm.append({"round": 0})
+            trial = TrialStore(tmp_path / "run" / "trial")
+            trial.create()
+            trial.append({"round": 0})
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run", *(tmp_path / "run").rglob("*"))}
-    assert modes == {"run": 0o700, "lock": 0o600, "config.toml": 0o600, "arm": 0o700, "rounds.jsonl": 0o600}
+    assert modes == {"run": 0o700, "lock": 0o600, "config.toml": 0o600, "trial": 0o700, "rounds.jsonl": 0o600}

@@ -115,7 +115,7 @@ def test_a_run_with_workers_needs_a_guard_only_where_the_model_is_the_script_s_o
         "from fedpcs.trial.config import make_run_config\n"
         "class Net(nn.Linear):\n    def forward(self, x): return super().forward(x.flatten(1))\n"
         "def make(shape, num_classes): return Net(64, num_classes)\n"
-        f"print(start_run(make_run_config({config!r}), Path('run')).result['arms'][0]['rounds'])\n"
+        f"print(start_run(make_run_config({config!r}), Path('run')).result['trials'][0]['rounds'])\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path, timeout=300)
     if defines_model:

@@ -9,11 +9,11 @@ from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.assemble import Arm, dealt_out, server_plan
+from fedpcs.trial.assemble import Trial, dealt_out, server_plan
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.loop import Settings, run_arm
+from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.schedule import make_schedule
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 _TABLES = {
     "name": "tiny",
@@ -44,8 +44,8 @@ class Watcher:
     def say(self, words):
         self.said.append(words)
 
-    def begin(self, arm, num_rounds, num_done):
-        self.said.append(f"{arm}: {num_done} of {num_rounds}")
+    def begin(self, trial, num_rounds, num_done):
+        self.said.append(f"{trial}: {num_done} of {num_rounds}")
 
     def round_done(self, record, seconds):
         self.records.append(record)
@@ -54,23 +54,23 @@ class Watcher:
 @functools.cache
 def _prepared(text):
     config = RunConfig.model_validate_json(text)
-    arm = Arm(config.sampling.samplers[0], config.seeds[0])
+    trial = Trial(config.sampling.samplers[0], config.seeds[0])
     dataset = load_dataset(config.data.name)
-    sampler = make_sampler(arm.sampler, **config.sampling.settings.get(arm.sampler, {}))
-    data = dealt_out(config, dataset, arm.seed)
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    return server_plan(config, arm, sampler, make_schedule(config, sampler), data, model), model, data
+    sampler = make_sampler(trial.sampler, **config.sampling.settings.get(trial.sampler, {}))
+    data = dealt_out(config, dataset, trial.seed)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=trial.seed)
+    return server_plan(config, trial, sampler, make_schedule(config, sampler), data, model), model, data
 
 
 def prepared(config):
-    """The plan, the model and the data of a configuration's first arm."""
+    """The plan, the model and the data of a configuration's first trial."""
     return _prepared(config.model_dump_json())
 
 
 def play(folder, config, *, kind="in-process", **settings):
-    """Run a configuration's first arm in a folder, or go on with it; return its end and its store."""
+    """Run a configuration's first trial in a folder, or go on with it; return its end and its store."""
     plan, model, data = prepared(config)
-    store = ArmStore(folder)
+    store = TrialStore(folder)
     store.create()
     if kind == "in-process":
         engine = InProcessEngine(ClientSide(plan.client, model, data))
@@ -78,6 +78,6 @@ def play(folder, config, *, kind="in-process", **settings):
         engine = WorkerEngine(plan.client, model, data, num_workers=2, num_slots=4)
     try:
         how = Settings(**{"delta": 1e-5, "checkpoint_every": config.checkpoint_every, **settings})
-        return run_arm(plan, flat_parameters(model), engine, store, how), store
+        return run_trial(plan, flat_parameters(model), engine, store, how), store
     finally:
         engine.close()

@@ -29,7 +29,7 @@ def main() -> None:
     for folder in options.runs:
         store = open_run(folder)
         config = store.config()
-        lines = store.arm(config.sampling.samplers[0], config.seeds[0]).rounds()
+        lines = store.trial(config.sampling.samplers[0], config.seeds[0]).rounds()
         words = "IID" if config.data.partition == "iid" else f"Dirichlet({config.data.alpha:g})"
         curves[words] = np.array([line["accuracy"] for line in lines])
     title = f"The paper's CNN on Fashion-MNIST. {'. '.join(_words(*curve) for curve in curves.items())}"

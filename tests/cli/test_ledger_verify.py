@@ -11,8 +11,8 @@ from fedpcs._chain import sealed_line
 
 @pytest.fixture
 def run(tmp_path):
-    """A folder with one arm of a run, its store, and a client's agreed budgets."""
-    _, store = play(tmp_path / "run/arms/random-seed0", tiny())
+    """A folder with one trial of a run, its store, and a client's agreed budgets."""
+    _, store = play(tmp_path / "run/trials/random-seed0", tiny())
     (tmp_path / "run/agreed.json").write_bytes(sealed_line({"a": {"budgets": [1]}, "b": {"budgets": [2]}}))
     return tmp_path / "run", store
 

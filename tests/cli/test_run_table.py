@@ -14,7 +14,7 @@ from fedpcs.trial.config import as_toml, load_run_config
 from fedpcs.trial.run_store import RunStore
 
 
-def arm(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004, paid=1234.5):
+def trial(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004, paid=1234.5):
     return {
         "sampler": sampler,
         "seed": seed,
@@ -56,10 +56,10 @@ def store(tmp_path):
         {
             "name": "x",
             "is_exhausted": False,
-            "arms": [
-                arm("fedpcs", 0, 0.8),
-                arm("fedpcs", 1, 0.9, rho=(0.05, 0.25, 0.4), epsilon=(0.5, 2.5, 4.0)),
-                arm("power-of-choice", 0, 0.5, gain=None),
+            "trials": [
+                trial("fedpcs", 0, 0.8),
+                trial("fedpcs", 1, 0.9, rho=(0.05, 0.25, 0.4), epsilon=(0.5, 2.5, 4.0)),
+                trial("power-of-choice", 0, 0.5, gain=None),
             ],
         }
     )
@@ -102,8 +102,8 @@ def test_the_three_differences_come_first_and_the_sure_one_first_among_them(tmp_
     store, seeds = store_in(tmp_path), range(5)
     paid = {"fedpcs": [670, 671, 669, 672, 668], "random": [1001, 999, 1002, 998, 1000]}
     accuracy = {"fedpcs": [0.8, 0.7, 0.9, 0.8, 0.7], "random": [0.7, 0.8, 0.8, 0.9, 0.7]}
-    arms = [arm(name, seed, accuracy[name][seed], paid=paid[name][seed]) for name in paid for seed in seeds]
-    store.finish({"name": "x", "is_exhausted": False, "arms": arms})
+    trials = [trial(name, seed, accuracy[name][seed], paid=paid[name][seed]) for name in paid for seed in seeds]
+    store.finish({"name": "x", "is_exhausted": False, "trials": trials})
     interval = stats.ttest_rel(np.log(paid["fedpcs"]), np.log(paid["random"])).confidence_interval()
     low, high = (100 * (1 - np.exp(end)) for end in (interval.high, interval.low))
     print_run(store, as_json=False)
@@ -121,7 +121,7 @@ def test_the_three_differences_come_first_and_the_sure_one_first_among_them(tmp_
 
 def test_a_run_without_a_result_can_be_printed(tmp_path, capsys):
     print_run(RunStore(tmp_path), as_json=True)
-    assert json.loads(capsys.readouterr().out)["arms"] == []
+    assert json.loads(capsys.readouterr().out)["trials"] == []
 
 
 def test_a_new_folder_is_never_one_that_is_there(tmp_path, monkeypatch):
@@ -135,7 +135,7 @@ def test_a_new_folder_is_never_one_that_is_there(tmp_path, monkeypatch):
 
 
 def test_no_number_is_cut_in_a_terminal_of_eighty_columns():
-    table = run_table._table([arm("power-of-choice", seed, rho=(0.0212, 0.175, 0.294)) for seed in (0, 1)])
+    table = run_table._table([trial("power-of-choice", seed, rho=(0.0212, 0.175, 0.294)) for seed in (0, 1)])
     console = Console(file=io.StringIO(), width=80, force_terminal=True, no_color=True)
     console.print(table)
     said = console.file.getvalue()
@@ -150,7 +150,7 @@ def test_no_number_is_cut_in_a_terminal_of_eighty_columns():
 
 
 def test_the_worst_gain_of_all_seeds_is_shown():
-    table = run_table._table([arm("random", 0, gain=0.001), arm("random", 1, gain=0.2)])
+    table = run_table._table([trial("random", 0, gain=0.001), trial("random", 1, gain=0.2)])
     console = Console(file=io.StringIO(), width=200)
     console.print(table)
     assert "20" in console.file.getvalue().splitlines()[-1]

@@ -22,10 +22,10 @@ from fedpcs.learning.server_values import Heard
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.noise import FastNoise
 from fedpcs.trial import loop as runner
-from fedpcs.trial.assemble import Arm, dealt_out, sampler_of, server_plan
+from fedpcs.trial.assemble import Trial, dealt_out, sampler_of, server_plan
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.schedule import make_schedule
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 BATCH, RATE, CLIP, CLIENTS = 16, 0.2, 0.3, 12
 
@@ -44,10 +44,10 @@ def federation(sampler, mode, epochs, batch_size=BATCH):
             "sampling": {"samplers": [sampler], "sampling_ratio": 0.25},
         }
     )
-    arm, dataset = Arm(sampler, 0), load_dataset("digits")
+    trial, dataset = Trial(sampler, 0), load_dataset("digits")
     made, data = sampler_of(config, sampler), dealt_out(config, dataset, 0)
     model = make_model("linear", dataset.input_shape, 10, seed=0)
-    return server_plan(config, arm, made, make_schedule(config, made), data, model), model, data
+    return server_plan(config, trial, made, make_schedule(config, made), data, model), model, data
 
 
 def rounds_of(folder, monkeypatch, *which):
@@ -61,10 +61,10 @@ def rounds_of(folder, monkeypatch, *which):
         return after, step
 
     monkeypatch.setattr(runner, "close_round", watched)
-    store = ArmStore(folder)
+    store = TrialStore(folder)
     store.create()
     engine = InProcessEngine(ClientSide(plan.client, model, data))
-    runner.run_arm(plan, flat_parameters(model), engine, store, runner.Settings(delta=1e-5))
+    runner.run_trial(plan, flat_parameters(model), engine, store, runner.Settings(delta=1e-5))
     assert len(seen) == 2
     return seen
 

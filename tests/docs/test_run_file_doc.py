@@ -150,7 +150,7 @@ def test_the_example_is_a_run(tmp_path: Path) -> None:
 class Silent:
     def say(self, words: str) -> None: ...
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None: ...
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None: ...
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None: ...
 
@@ -167,7 +167,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def test_fields_of_a_line_are_the_documented_ones(store: RunStore) -> None:
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     documented = list(rows("A line of `rounds.jsonl`"))
     assert documented[-len(SOMETIMES) :] == SOMETIMES
     for line in lines:
@@ -193,20 +193,20 @@ def test_kinds_of_failure_and_refusal_are_all_there() -> None:
 
 
 def test_fields_of_results_are_the_documented_ones(store: RunStore) -> None:
-    arm = store.arm("fedpcs", 0).result
-    assert arm is not None
+    trial = store.trial("fedpcs", 0).result
+    assert trial is not None
     assert store.result is not None
-    assert set(arm) == set(rows("`result.json`"))
-    assert set(arm["game"]) == set(rows("`result.json`", 1))
+    assert set(trial) == set(rows("`result.json`"))
+    assert set(trial["game"]) == set(rows("`result.json`", 1))
     page = TEXT.split("### `result.json`")[1]
     assert all(f"`{name}`" in page for name in store.result)
-    assert set(store.result) == {"name", "arms", "is_exhausted"}
+    assert set(store.result) == {"name", "trials", "is_exhausted"}
 
 
 def test_the_files_of_a_run_are_the_documented_ones(store: RunStore) -> None:
     found = set()
     for path in store.folder.rglob("*"):
-        name = re.sub(r"^arms/\w+-seed0/", "arms/SAMPLER-seedN/", path.relative_to(store.folder).as_posix())
+        name = re.sub(r"^trials/\w+-seed0/", "trials/SAMPLER-seedN/", path.relative_to(store.folder).as_posix())
         if path.is_file():
             name = re.sub(r"checkpoints/\d{6}\.ckpt$", "checkpoints/", name)
             found.add(re.sub(r"games/\w+\.npz$", "games/", name))

@@ -167,13 +167,15 @@ def test_a_whole_run_on_a_device_is_the_run_on_the_cpu(tmp_path, monkeypatch, na
     with cards(monkeypatch, 2):
         found = start_run(tiny(rounds=2, **RUNS[name], engine=engine), tmp_path / "cuda")
     assert found.manifest["notes"] == ["Trained on cuda: bits may differ from run to run."]
-    arms = [next((store.folder / "arms").iterdir()) for store in (on_cpu, found)]
-    expected, lines = ([json.loads(line) for line in (arm / "rounds.jsonl").read_text().splitlines()] for arm in arms)
+    trials = [next((store.folder / "trials").iterdir()) for store in (on_cpu, found)]
+    expected, lines = (
+        [json.loads(line) for line in (trial / "rounds.jsonl").read_text().splitlines()] for trial in trials
+    )
     for line, wanted in zip(lines, expected, strict=True):
         assert line["failures"] == {}
         assert (line["cohort"], line["accuracy"]) == (wanted["cohort"], wanted["accuracy"])
         assert line["loss"] == pytest.approx(wanted["loss"], rel=1e-5)
-    models = [torch.load(arm / "model.pt", weights_only=True)["1.weight"] for arm in arms]
+    models = [torch.load(trial / "model.pt", weights_only=True)["1.weight"] for trial in trials]
     assert torch.allclose(models[1], models[0], rtol=1e-4, atol=1e-6)
 
 

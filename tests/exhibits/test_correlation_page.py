@@ -94,7 +94,7 @@ def test_a_lead_in_correlation_goes_by_the_interval_s_lower_end_and_its_margin_i
 def test_the_page_says_what_numpy_says_of_the_solved_games() -> None:
     made = correlation.make_page("quick", GAMES)
     for record in made.records:
-        if record["arm"] != FEDPCS:
+        if record["trial"] != FEDPCS:
             continue
         budget = GAMES.solve(Case(record["seed"])).profile.budget
         budget = budget[:, np.ptp(budget, axis=0) > 1e-6 * budget.mean(axis=0)]

@@ -31,10 +31,10 @@ def test_the_paper_s_caps_fall_evenly_and_in_proportion_to_the_crowd() -> None:
 
 def test_no_cohort_passes_its_cap(outcomes: list[privacy_usage.Outcome]) -> None:
     for one in outcomes:
-        for arm in (FEDPCS, SAME, OWN):
-            assert one.usage[arm].shape == (6,)
-            assert (one.usage[arm] > 0.0).all()
-            assert (one.usage[arm] <= 1.0).all()
+        for trial in (FEDPCS, SAME, OWN):
+            assert one.usage[trial].shape == (6,)
+            assert (one.usage[trial] > 0.0).all()
+            assert (one.usage[trial] <= 1.0).all()
 
 
 def test_plans_fit_in_expectation_and_one_more_client_would_not_where_the_cap_binds(

@@ -32,9 +32,11 @@ def page() -> Page:
     return server_cost.make_page("quick", GAMES)
 
 
-def recorded(page: Page, arm: str, ratio: float, seed: int) -> float:
+def recorded(page: Page, trial: str, ratio: float, seed: int) -> float:
     (cost,) = (
-        row["cost"] for row in page.records if (row["arm"], row["sampling ratio"], row["seed"]) == (arm, ratio, seed)
+        row["cost"]
+        for row in page.records
+        if (row["trial"], row["sampling ratio"], row["seed"]) == (trial, ratio, seed)
     )
     return cost
 
@@ -74,14 +76,14 @@ def test_costs_are_the_brute_force_sums(page: Page, ratio: float) -> None:
     own = GAMES.solve(Case(1, "budget-blind")).profile.budget
     expected = {
         FEDPCS: brute_force(aware, proportional(size), 20.0),
-        BLIND: brute_force(own, blind, 20.0),  # a constant reward: the two blind arms are the same
+        BLIND: brute_force(own, blind, 20.0),  # a constant reward: the two blind trials are the same
         BLIND_OWN: brute_force(own, blind, 20.0),
         DRAW: brute_force(own, proportional(size), 20.0),
         STATIC: brute_force(np.tile(crowd.initial_budget, (6, 1)), blind, 20.0),
         SELFISH: brute_force(np.full((6, 12), 0.01), blind, 20.0),
     }
-    for arm, cost in expected.items():
-        assert recorded(page, arm, ratio, 1) == pytest.approx(cost, rel=1e-6)
+    for trial, cost in expected.items():
+        assert recorded(page, trial, ratio, 1) == pytest.approx(cost, rel=1e-6)
 
 
 def test_a_budget_blind_game_does_not_depend_on_the_ratio() -> None:

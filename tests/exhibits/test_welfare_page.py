@@ -47,18 +47,18 @@ def test_no_budget_within_bounds_does_better_than_the_optimum(outcomes: list[wel
     for psi in aversion:
         best += 6 * max(20.0 * rho - psi * rho**2 for rho in np.linspace(0.01, 12.0, 4001))
     assert one.by_round[welfare.OPTIMUM].sum() == pytest.approx(best, rel=1e-5)
-    for arm in (welfare.FEDPCS, welfare.BLIND, welfare.STATIC, welfare.LOWEST):
-        assert 0.0 < one.share(arm) < 1.0
+    for trial in (welfare.FEDPCS, welfare.BLIND, welfare.STATIC, welfare.LOWEST):
+        assert 0.0 < one.share(trial) < 1.0
 
 
 def test_the_page_shows_shares_and_prices_that_are_each_other_s_inverse(outcomes: list[welfare.Outcome]) -> None:
     page = welfare.page_of(outcomes, range(3), (), GAMES, "quick")
-    shares = [record["share of bounded optimum"] for record in page.records if record["arm"] == welfare.FEDPCS]
+    shares = [record["share of bounded optimum"] for record in page.records if record["trial"] == welfare.FEDPCS]
     prices = [one.price.equilibrium for one in outcomes]
     assert [1.0 / share for share in shares] == pytest.approx(prices)
     rows = {row[0]: row for row in page.tables[0].rows}
     assert rows[welfare.OPTIMUM][2].startswith("100.0")
-    free = [record["share of bounded optimum"] for record in page.records if record["arm"] == welfare.UNBOUNDED]
+    free = [record["share of bounded optimum"] for record in page.records if record["trial"] == welfare.UNBOUNDED]
     assert min(free) >= 1.0
     assert rows[welfare.UNBOUNDED][3] == "–"
     assert rows[welfare.UNBOUNDED][2].startswith(f"{100 * np.mean(free):,.1f}")
@@ -125,5 +125,5 @@ def test_without_rewards_no_share_is_told() -> None:
 def test_the_figure_s_lines_are_means_over_populations(outcomes: list[welfare.Outcome]) -> None:
     page = welfare.make_page("quick", GAMES)
     lines = {line.get_label(): line.get_ydata() for line in page.drawings[0].draw().axes[0].get_lines()}
-    for arm in outcomes[0].by_round:
-        np.testing.assert_allclose(lines[arm], np.mean([one.by_round[arm] for one in outcomes], axis=0))
+    for trial in outcomes[0].by_round:
+        np.testing.assert_allclose(lines[trial], np.mean([one.by_round[trial] for one in outcomes], axis=0))

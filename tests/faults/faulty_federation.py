@@ -22,11 +22,11 @@ from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.assemble import Arm, dealt_out, server_plan
+from fedpcs.trial.assemble import Trial, dealt_out, server_plan
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.loop import Finished, Settings, run_arm
+from fedpcs.trial.loop import Finished, Settings, run_trial
 from fedpcs.trial.schedule import make_schedule
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 ENGINES = ("in-process", "workers")
 # Of tests that are about the server; `make check-all` runs them on the other engine too.
@@ -62,7 +62,7 @@ class Watcher:
     def say(self, words: str) -> None:
         self.said.append(words)
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
         pass
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None:
@@ -71,7 +71,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that an arm needs, made once."""
+    """All that a trial needs, made once."""
 
     plan: ServerPlan
     model: Any
@@ -81,12 +81,12 @@ class Prepared:
 @functools.cache
 def _prepared(text: str) -> Prepared:
     config = RunConfig.model_validate_json(text)
-    arm = Arm(config.sampling.samplers[0], config.seeds[0])
+    trial = Trial(config.sampling.samplers[0], config.seeds[0])
     dataset = load_dataset(config.data.name)
-    sampler = make_sampler(arm.sampler, **config.sampling.settings.get(arm.sampler, {}))
-    data = dealt_out(config, dataset, arm.seed)
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    return Prepared(server_plan(config, arm, sampler, make_schedule(config, sampler), data, model), model, data)
+    sampler = make_sampler(trial.sampler, **config.sampling.settings.get(trial.sampler, {}))
+    data = dealt_out(config, dataset, trial.seed)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=trial.seed)
+    return Prepared(server_plan(config, trial, sampler, make_schedule(config, sampler), data, model), model, data)
 
 
 def prepared(config: RunConfig) -> Prepared:
@@ -99,7 +99,7 @@ class Played:
 
     finished: Finished
     records: list[dict[str, Any]]
-    store: ArmStore
+    store: TrialStore
     said: list[str]
 
     @property
@@ -115,7 +115,7 @@ class Played:
         return rewards(self.store)
 
 
-def charges(store: ArmStore) -> list[tuple[Any, ...]]:
+def charges(store: TrialStore) -> list[tuple[Any, ...]]:
     """(round, client, attempt, nanos) of every charge, in order of these."""
     with closing(sqlite3.connect(store.ledger)) as ledger:
         return ledger.execute(
@@ -123,7 +123,7 @@ def charges(store: ArmStore) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def rewards(store: ArmStore) -> list[tuple[Any, ...]]:
+def rewards(store: TrialStore) -> list[tuple[Any, ...]]:
     """(round, client, nanos) of every reward, in order of these."""
     with closing(sqlite3.connect(store.ledger)) as ledger:
         return ledger.execute(
@@ -169,15 +169,15 @@ def play(
     config = tiny() if config is None else config
     plan = replace(prepared(config).plan, **settings.pop("plan", {}))
     said: list[str] = []
-    store = ArmStore(folder)
+    store = TrialStore(folder)
     store.create()
     how = Settings(**{"delta": 1e-5, "redraws": config.engine.redraws, "say": said.append, **settings})
     first = flat_parameters(prepared(config).model)
     if engine is not None:
-        finished = run_arm(plan, first, engine, store, how)
+        finished = run_trial(plan, first, engine, store, how)
     else:
         with engine_with(kind, config, faults, deadline) as made:
-            finished = run_arm(plan, first, made, store, how)
+            finished = run_trial(plan, first, made, store, how)
     return Played(finished, store.rounds(), store, said)
 
 

@@ -57,14 +57,14 @@ def outcome(folder: Path) -> dict[str, Any]:
     """All of a run that a crash must not change."""
     store = RunStore(folder)
     found: dict[str, Any] = {"result": store.result}
-    for path in sorted((folder / "arms").iterdir()):
-        arm = store.arm(*_parts(path.name))
+    for path in sorted((folder / "trials").iterdir()):
+        trial = store.trial(*_parts(path.name))
         found[path.name] = {
             "model": (path / "model.pt").read_bytes(),
-            "log": arm.log.read_bytes(),
-            "charges": charges(arm),
-            "rewards": rewards(arm),
-            "result": arm.result,
+            "log": trial.log.read_bytes(),
+            "charges": charges(trial),
+            "rewards": rewards(trial),
+            "result": trial.result,
         }
     return found
 
@@ -77,7 +77,7 @@ def left_behind(folder: Path) -> list[str]:
 def finish(commands: Commands, folder: Path, config: Path) -> dict[str, Any]:
     """Go on with a run that was killed; start it anew if it says that it had not begun."""
     answer = commands.run("resume", folder)
-    if answer["status"] in (2, 6) and not (folder / "arms").exists():
+    if answer["status"] in (2, 6) and not (folder / "trials").exists():
         answer = commands.run("run", config, "--out", folder)
     assert answer["status"] == 0, answer
     return answer

@@ -10,7 +10,7 @@ from test_round_faults import Flaky
 from fedpcs.engines.faulty import Fault
 from fedpcs.errors import Interrupted, QuorumNotReached
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 ROUND = 2
 EVERYONE = {"samplers": ["random"], "sampling_ratio": 1.0}
@@ -166,4 +166,4 @@ def test_a_round_drawn_again_is_no_repeat(tmp_path, mode):
 def test_free_riders_alone_are_no_quorum_and_nobody_is_paid(tmp_path):
     with pytest.raises(QuorumNotReached, match="with the noise its budget calls for it is at least"):
         play(tmp_path, faults=[Fault("enormous", value=0.0)])
-    assert rewards(ArmStore(tmp_path)) == []
+    assert rewards(TrialStore(tmp_path)) == []

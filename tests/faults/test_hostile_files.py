@@ -235,14 +235,14 @@ def resealed(lines):
     return content
 
 
-ARM, LOG = "arms/fedpcs-seed0/result.json", "arms/fedpcs-seed0/rounds.jsonl"
+ARM, LOG = "trials/fedpcs-seed0/result.json", "trials/fedpcs-seed0/rounds.jsonl"
 HAND_CHANGED = [
     ("manifest.json", at("forced", [{}])),
     ("manifest.json", at("forced", 7)),
     ("manifest.json", at("notes", 7)),
     ("manifest.json", at("data_dir", 7)),
-    ("result.json", at("arms", [7])),
-    ("result.json", at("arms", 0, "spent", [])),
+    ("result.json", at("trials", [7])),
+    ("result.json", at("trials", 0, "spent", [])),
     (ARM, at("game", "behaviour", "odd")),
     (ARM, at("game", "reward", "odd")),
     (ARM, at("game", "announced_mean_budget", [[1.0]])),

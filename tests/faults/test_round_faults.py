@@ -33,7 +33,7 @@ from fedpcs.trial import run, run_store
 from fedpcs.trial.checkpoint import latest
 from fedpcs.trial.progress import Display
 from fedpcs.trial.run import raise_if_exhausted, resume_run, start_run
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 
 class Flaky:
@@ -70,7 +70,7 @@ def test_without_quorum_the_run_stops_with_the_model_as_it_was_and_privacy_charg
     with pytest.raises(QuorumNotReached, match="round 2") as caught:
         play(tmp_path / "run", engine, [Fault("raise", rounds=(2,))])
     assert caught.value.exit_code == 5
-    store = ArmStore(tmp_path / "run")
+    store = TrialStore(tmp_path / "run")
     state, _, _ = latest(store.checkpoints)
     assert state.next_round == 2
     assert state.parameters.tobytes() == before.finished.state.parameters.tobytes()
@@ -107,7 +107,7 @@ def test_below_quorum_no_update_counts(tmp_path):
     others = tuple(client for client in range(NUM_CLIENTS) if client != alone)
     with pytest.raises(QuorumNotReached):
         play(tmp_path, faults=[Fault("drop", rounds=(0,), clients=others)])
-    assert rewards(ArmStore(tmp_path)) == []
+    assert rewards(TrialStore(tmp_path)) == []
 
 
 def test_what_was_spent_in_attempts_given_up_counts_after_a_resume(tmp_path):
@@ -157,11 +157,11 @@ def test_clients_that_spent_their_limit_leave_and_the_rest_go_on(tmp_path):
 def test_all_exhausted_ends_the_run_with_exit_4_and_keeps_the_model(tmp_path):
     config = tiny(rounds=30, privacy={"mode": "client", "clip_norm": 0.5, "limit_epsilon": 1.0, "delta": 1e-5})
     store = start_run(config, tmp_path / "run", None, Watcher())
-    arm = store.arm("random", 0)
-    assert arm.result["ended_by"] == "budget"
-    assert arm.result["num_left"] == NUM_CLIENTS
-    assert 0 < arm.result["rounds"] < 30
-    assert (arm.folder / "model.pt").exists()
+    trial = store.trial("random", 0)
+    assert trial.result["ended_by"] == "budget"
+    assert trial.result["num_left"] == NUM_CLIENTS
+    assert 0 < trial.result["rounds"] < 30
+    assert (trial.folder / "model.pt").exists()
     with pytest.raises(BudgetExhausted, match="limit") as caught:
         raise_if_exhausted(store)
     assert caught.value.exit_code == 4
@@ -219,7 +219,7 @@ def reports(folder, away=None):
 def test_presence_is_kept_and_nobody_is_sent_for_while_away(tmp_path):
     config = tiny(rounds=4, presence=[{"client": 3, "leaves": 1}, {"client": 5, "joins": 2}])
     store = start_run(config, tmp_path / "run", None, Watcher())
-    for record in store.arm("random", 0).rounds():
+    for record in store.trial("random", 0).rounds():
         assert not (3 in record["cohort"] and record["round"] >= 1)
         assert not (5 in record["cohort"] and record["round"] < 2)
 
@@ -247,7 +247,7 @@ def test_a_game_that_cannot_be_solved_again_stops_the_run(tmp_path, monkeypatch)
         with pytest.raises(NotConverged) as caught:
             start_run(config, tmp_path / "run", None, Watcher())
     assert caught.value.exit_code == 3
-    state, _, _ = latest(run_store.RunStore(tmp_path / "run").arm("random", 0).checkpoints)
+    state, _, _ = latest(run_store.RunStore(tmp_path / "run").trial("random", 0).checkpoints)
     assert state.next_round == 2
     assert resume_run(tmp_path / "run", Watcher()).result is not None
 
@@ -256,8 +256,8 @@ def test_or_the_last_certified_schedule_stands_and_the_log_says_so(tmp_path, mon
     kept = tiny(**CHANGING, game={"replan": "on-change", "if_unsolved": "keep"})
     never = tiny(**CHANGING, game={"replan": "never"})
     monkeypatch.setattr("fedpcs.trial.replanning.replanned", unsolved)
-    one = start_run(kept, tmp_path / "kept", None, Watcher()).arm("random", 0)
-    other = start_run(never, tmp_path / "never", None, Watcher()).arm("random", 0)
+    one = start_run(kept, tmp_path / "kept", None, Watcher()).trial("random", 0)
+    other = start_run(never, tmp_path / "never", None, Watcher()).trial("random", 0)
     told = [record for record in one.rounds() if "replanned" in record]
     assert [record["round"] for record in told] == [2]
     assert "kept" in told[0]["replanned"]
@@ -268,7 +268,7 @@ def test_or_the_last_certified_schedule_stands_and_the_log_says_so(tmp_path, mon
 
 def test_a_game_solved_again_is_certified_and_logged(tmp_path):
     store = start_run(tiny(**CHANGING, game={"replan": "on-change"}), tmp_path / "run", None, Watcher())
-    (told,) = [record for record in store.arm("random", 0).rounds() if "replanned" in record]
+    (told,) = [record for record in store.trial("random", 0).rounds() if "replanned" in record]
     assert told["round"] == 2
     assert told["exploitability"] <= 1e-3
 
@@ -289,10 +289,10 @@ def test_a_run_stopped_while_it_replans_tells_of_it_when_it_is_resumed(tmp_path,
     )
     if policy == "keep":
         monkeypatch.setattr("fedpcs.trial.replanning.replanned", unsolved)
-    whole = start_run(config, tmp_path / "whole", None, Watcher()).arm("random", 0)
+    whole = start_run(config, tmp_path / "whole", None, Watcher()).trial("random", 0)
     with stopped_in_round(2):
         start_run(config, tmp_path / "run", None, Watcher())
-    resumed = resume_run(tmp_path / "run", Watcher()).arm("random", 0)
+    resumed = resume_run(tmp_path / "run", Watcher()).trial("random", 0)
     assert resumed.log.read_bytes() == whole.log.read_bytes()
 
 
@@ -383,7 +383,7 @@ def test_after_a_lost_device_the_run_goes_on_on_the_cpu_by_policy(tmp_path, monk
     monkeypatch.setattr(run, "_engine", lossy_engine)
     watcher = Watcher()
     store = start_run(config, tmp_path / "run", None, watcher)
-    assert store.arm("random", 0).result["rounds"] == 3
+    assert store.trial("random", 0).result["rounds"] == 3
     assert "CPU" in str(store.manifest["notes"])
     assert any("CPU" in words for words in watcher.said)
 
@@ -404,7 +404,7 @@ def test_a_tensor_on_the_wrong_device_ends_the_run_and_is_no_drop_out(tmp_path, 
     config = tiny(sampling={"samplers": ["power-of-choice"]}, privacy={"mode": "none"})
     with pytest.raises(WrongDevice, match=r"same device.*mistake in a program.*report it"):
         play(tmp_path, engine, [fault], config=config)
-    assert [line["failures"] for line in ArmStore(tmp_path).rounds()] == [{}]
+    assert [line["failures"] for line in TrialStore(tmp_path).rounds()] == [{}]
 
 
 def test_not_even_one_client_of_many_drops_out_by_it(tmp_path):
@@ -425,8 +425,8 @@ def test_a_report_that_cannot_be_drawn_costs_no_result(tmp_path, monkeypatch, er
     with Display(config) as display:
         store = start_run(config, tmp_path / "run", None, display)
         run_report.write_report_safely(store, display.say)
-    assert store.result["arms"][0]["rounds"] == 3
-    assert (store.arm("random", 0).folder / "model.pt").exists()
+    assert store.result["trials"][0]["rounds"] == 3
+    assert (store.trial("random", 0).folder / "model.pt").exists()
 
 
 # --- Failures that are not of this round ---

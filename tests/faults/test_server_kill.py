@@ -15,7 +15,7 @@ def whole(request, commands):
     """(engine, configuration file, what the run comes to, seconds it takes) of a run that is left alone."""
     engine = request.param
     config = commands.folder / f"{engine}.toml"
-    # Two seeds: some kills fall between arms. A limit that some clients reach. Momentum and averaging to restore.
+    # Two seeds: some kills fall between trials. A limit that some clients reach. Momentum and averaging to restore.
     changes = {
         "seeds": [0, 1],
         "training": {"learning_rate": 0.5, "batch_size": 0, "server_momentum": 0.5, "averaging": 0.5},

@@ -16,8 +16,8 @@ from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_arm
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.store import TrialStore
 
 ROUNDS, CLIENTS, COHORT, RECORDS = 1000, 1000, 10, 8
 WARM_UP = 200
@@ -72,11 +72,11 @@ def test_memory_and_open_files_stay_flat_over_a_thousand_rounds(tmp_path, kind):
         if record["round"] >= WARM_UP and record["round"] % 50 == 0:
             measured.append(([memory_of(pid) for pid in pids], [num_files(pid) for pid in pids]))
 
-    store = ArmStore(tmp_path)
+    store = TrialStore(tmp_path)
     store.create()
     try:
         settings = Settings(delta=1e-5, evaluate_every=50, checkpoint_every=100, notify=measure)
-        finished = run_arm(plan, flat_parameters(model), engine, store, settings)
+        finished = run_trial(plan, flat_parameters(model), engine, store, settings)
     finally:
         engine.close()
     assert finished.state.next_round == ROUNDS

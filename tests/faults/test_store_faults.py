@@ -39,21 +39,21 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def unfinished(whole, tmp_path):
-    """A copy of the run as it stood before its arm was finished: log, ledger and checkpoints are whole."""
+    """A copy of the run as it stood before its trial was finished: log, ledger and checkpoints are whole."""
     folder = tmp_path / "unfinished"
     shutil.copytree(whole, folder)
     (folder / "result.json").unlink()
     for name in ("result.json", "model.pt"):
-        (arm_of(folder).folder / name).unlink()
+        (trial_of(folder).folder / name).unlink()
     return folder
 
 
-def arm_of(folder):
-    return RunStore(folder).arm("random", 0)
+def trial_of(folder):
+    return RunStore(folder).trial("random", 0)
 
 
 def newest_first(folder):
-    return sorted(arm_of(folder).checkpoints.glob("*.ckpt"), reverse=True)
+    return sorted(trial_of(folder).checkpoints.glob("*.ckpt"), reverse=True)
 
 
 # --- F16 ---
@@ -116,9 +116,9 @@ def test_a_file_that_may_not_grow_any_more_ends_the_run_in_words(commands, tmp_p
 
 def test_nothing_half_written_counts(unfinished, whole):
     """Leftovers of writes that were cut off: a partial checkpoint, a log line without its end."""
-    arm = arm_of(unfinished)
-    (arm.checkpoints / "000009.ckpt.partial").write_bytes(b"half a checkpoint")
-    with arm.log.open("ab") as stream:
+    trial = trial_of(unfinished)
+    (trial.checkpoints / "000009.ckpt.partial").write_bytes(b"half a checkpoint")
+    with trial.log.open("ab") as stream:
         stream.write(b'{"round": 5, "att')
     resume_run(unfinished, Watcher())
     assert outcome(unfinished) == outcome(whole)
@@ -178,11 +178,11 @@ def test_a_checkpoint_that_cannot_be_read_is_passed_over(unfinished, whole, monk
 def test_no_whole_checkpoint_is_exit_6(unfinished):
     for path in newest_first(unfinished):
         flip(path)
-    before = arm_of(unfinished).log.read_bytes()
+    before = trial_of(unfinished).log.read_bytes()
     with pytest.raises(CorruptFile, match="no checkpoint") as caught:
         resume_run(unfinished, Watcher())
     assert caught.value.exit_code == 6
-    assert arm_of(unfinished).log.read_bytes() == before
+    assert trial_of(unfinished).log.read_bytes() == before
 
 
 def test_a_checkpoint_of_another_make_is_not_executed(unfinished, tmp_path):
@@ -195,7 +195,7 @@ def test_a_checkpoint_of_another_make_is_not_executed(unfinished, tmp_path):
 
 
 def test_a_log_shorter_than_the_checkpoint_is_exit_6(unfinished):
-    log = arm_of(unfinished).log
+    log = trial_of(unfinished).log
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:2]))
     with pytest.raises(CorruptFile, match="2 rounds"):
         resume_run(unfinished, Watcher())
@@ -209,22 +209,22 @@ def test_a_damaged_manifest_or_configuration_is_an_error_in_words(unfinished, na
 
 
 def test_a_damaged_ledger_is_exit_6(unfinished):
-    arm_of(unfinished).ledger.write_bytes(b"not a ledger" * 100)
+    trial_of(unfinished).ledger.write_bytes(b"not a ledger" * 100)
     with pytest.raises(CorruptFile):
         resume_run(unfinished, Watcher())
 
 
 def test_a_lost_ledger_is_exit_6_and_no_fresh_start(unfinished):
     """A new, empty ledger would report less than was spent."""
-    for path in arm_of(unfinished).folder.glob("ledger.sqlite*"):
+    for path in trial_of(unfinished).folder.glob("ledger.sqlite*"):
         path.unlink()
     with pytest.raises(CorruptFile, match="charges of rounds that are done are missing"):
         resume_run(unfinished, Watcher())
-    assert not arm_of(unfinished).ledger.exists()
+    assert not trial_of(unfinished).ledger.exists()
 
 
 def test_a_ledger_that_lost_a_charge_is_exit_6(unfinished):
-    with closing(sqlite3.connect(arm_of(unfinished).ledger)) as ledger, ledger:
+    with closing(sqlite3.connect(trial_of(unfinished).ledger)) as ledger, ledger:
         for name in [row[0] for row in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")]:
             ledger.execute(f"DROP TRIGGER {name}")
         ledger.execute("DELETE FROM charges WHERE round_index = 0")
@@ -233,7 +233,7 @@ def test_a_ledger_that_lost_a_charge_is_exit_6(unfinished):
 
 
 def test_a_log_line_that_is_another_round_is_exit_6(unfinished):
-    log = arm_of(unfinished).log
+    log = trial_of(unfinished).log
     lines = log.read_bytes().splitlines(keepends=True)
     for wrong in (b'{"round": 99}\n', b"[]\n", b"{\n", lines[0]):
         log.write_bytes(b"".join([lines[0], wrong, *lines[2:]]))
@@ -243,19 +243,19 @@ def test_a_log_line_that_is_another_round_is_exit_6(unfinished):
 
 def test_no_flipped_bit_of_a_log_passes_unnoticed(unfinished):
     """F35. Every thirteenth bit, and all of the last line's end."""
-    arm = arm_of(unfinished)
-    content = arm.log.read_bytes()
+    trial = trial_of(unfinished)
+    content = trial.log.read_bytes()
     for bit in {*range(0, 8 * len(content), 13), *range(8 * len(content) - 600, 8 * len(content))}:
         changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
-        arm.log.write_bytes(changed)
+        trial.log.write_bytes(changed)
         with pytest.raises(CorruptFile, match=r"rounds\.jsonl(: line \d is damaged| has 4 rounds)"):
-            arm.keep_rounds(ROUNDS)
-        assert arm.log.read_bytes() == changed
+            trial.keep_rounds(ROUNDS)
+        assert trial.log.read_bytes() == changed
 
 
 def test_a_log_line_with_another_number_in_it_is_exit_6_with_file_and_line(unfinished):
-    log = arm_of(unfinished).log
+    log = trial_of(unfinished).log
     log.write_bytes(log.read_bytes().replace(b'"paid": ', b'"paid": 1', 3).replace(b'"paid": 1', b'"paid": ', 2))
     with pytest.raises(CorruptFile, match=r"rounds\.jsonl: line 3 is damaged.*Put back a copy") as caught:
         resume_run(unfinished, Watcher())
@@ -264,26 +264,26 @@ def test_a_log_line_with_another_number_in_it_is_exit_6_with_file_and_line(unfin
 
 def test_a_log_cut_back_to_a_checkpoint_goes_on_in_the_same_chain(unfinished, whole):
     """What is behind the checkpoint is done over, whatever became of it."""
-    arm = arm_of(unfinished)
+    trial = trial_of(unfinished)
     newest_first(unfinished)[0].unlink()
-    arm.log.write_bytes(arm.log.read_bytes()[:-30] + b"x" * 29)
+    trial.log.write_bytes(trial.log.read_bytes()[:-30] + b"x" * 29)
     resume_run(unfinished, Watcher())
     assert outcome(unfinished) == outcome(whole)
 
 
 def test_nothing_is_added_to_a_log_whose_last_line_carries_no_hash(unfinished):
-    arm = arm_of(unfinished)
-    content = arm.log.read_bytes() + b'{"round": 5}\n'
-    arm.log.write_bytes(content)
+    trial = trial_of(unfinished)
+    content = trial.log.read_bytes() + b'{"round": 5}\n'
+    trial.log.write_bytes(content)
     with pytest.raises(CorruptFile, match=r"rounds\.jsonl: its last line is damaged"):
-        arm.append({"round": 6})
-    assert arm.log.read_bytes() == content
+        trial.append({"round": 6})
+    assert trial.log.read_bytes() == content
 
 
 @pytest.mark.parametrize("client", ["zz", "1000000", "-1", "8", "01", "٣", "9" * 5000, "x" * 5000])
 def test_a_ledger_that_names_a_client_the_run_has_not_is_exit_6(unfinished, client):
     """Written with the right hashes: a ledger of another run of the same name, say."""
-    with PrivacyLedger.open(arm_of(unfinished).ledger) as ledger:
+    with PrivacyLedger.open(trial_of(unfinished).ledger) as ledger:
         one = next(ledger.charges())
         ledger.charge(ReleaseKey(one.key.run, 0, client), one.event)
     with pytest.raises(
@@ -309,20 +309,20 @@ def test_a_ledger_that_names_a_client_the_run_has_not_is_exit_6(unfinished, clie
     ],
 )
 def test_a_ledger_with_another_schema_is_exit_6_in_one_line(unfinished, change):
-    with closing(sqlite3.connect(arm_of(unfinished).ledger)) as ledger:
+    with closing(sqlite3.connect(trial_of(unfinished).ledger)) as ledger:
         ledger.executescript(change)
     with pytest.raises(CorruptFile, match=r"ledger\.sqlite is damaged") as caught:
         resume_run(unfinished, Watcher())
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["arms/random-seed0/result.json", "result.json"])
+@pytest.mark.parametrize("name", ["trials/random-seed0/result.json", "result.json"])
 @pytest.mark.parametrize("content", ["[]", "{}", "7", "null"])
 def test_json_of_another_kind_is_exit_6(whole, tmp_path, name, content):
     shutil.copytree(whole, tmp_path / "run")
     (tmp_path / "run" / name).write_text(content)
     with pytest.raises(CorruptFile, match=r"holds no object|must be given"):
-        print(RunStore(tmp_path / "run").result, arm_of(tmp_path / "run").result)
+        print(RunStore(tmp_path / "run").result, trial_of(tmp_path / "run").result)
 
 
 def test_a_manifest_that_is_no_object_is_exit_6(whole, tmp_path):
@@ -426,7 +426,7 @@ def test_of_two_processes_on_one_folder_one_works_and_one_refuses(commands, tmp_
     config.write_text(as_toml(tiny(rounds=100)))
     command = ("run", config, "--out", tmp_path / "run")
     if verb == "resume":
-        log = tmp_path / "run/arms/random-seed0/rounds.jsonl"
+        log = tmp_path / "run/trials/random-seed0/rounds.jsonl"
         commands.run(*command, signals=[(0.0, signal.SIGKILL)], once=f"{log}:2")
         command = ("resume", tmp_path / "run")
     answers = commands.together([command, command])
@@ -473,7 +473,7 @@ def stopped(commands, folder, signals, **changes):
     """Start a run, signal it in its fourth round; return (configuration file, what it said and how it ended)."""
     config = folder / "config.toml"
     config.write_text(as_toml(tiny(rounds=LONGER, **changes)))
-    log = arm_of(folder / "run").log
+    log = trial_of(folder / "run").log
     answer = commands.run("run", config, "--out", folder / "run", signals=signals, once=f"{log}:3")
     assert answer["status"] == 130, answer
     assert "Traceback" not in answer["said"]
@@ -492,7 +492,7 @@ def test_a_run_asked_to_stop_resumes_to_the_same_bits(commands, tmp_path, longer
     config, answer = stopped(commands, tmp_path, [(0.0, number)], **changes)
     folder = tmp_path / "run"
     assert "saved" in answer["said"]
-    done = len(arm_of(folder).rounds())
+    done = len(trial_of(folder).rounds())
     assert 3 <= done < LONGER
     assert int(newest_first(folder)[0].stem) == done  # nothing that was done is done again
     assert not left_behind(folder)
@@ -515,7 +515,7 @@ def test_the_command_is_killed_interrupted_and_resumed_and_leaves_no_process(tmp
     config = tmp_path / "config.toml"
     endless = {"rounds": 20_000, "evaluate_every": 20_000, "privacy": {"mode": "none"}}  # and no game to solve
     config.write_text(as_toml(tiny(**endless, engine={"kind": "workers"})))
-    log = arm_of(tmp_path / "run").log
+    log = trial_of(tmp_path / "run").log
     with fedpcs("run", config, "--out", tmp_path / "run") as process:
         family = once_in_round(3, log, process)
         process.kill()

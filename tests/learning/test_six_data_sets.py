@@ -62,7 +62,7 @@ class Silent:
 
     def say(self, words: str) -> None: ...
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None: ...
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None: ...
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None: ...
 
@@ -109,7 +109,7 @@ def test_two_rounds_from_real_files_lower_the_loss(name: str, laid_out: Callable
     dataset = load_dataset(name, data_dir)
     before = untrained_loss(config, dataset)
     store = start_run(config, tmp_path / "run", data_dir, Silent())
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     after, accuracy = lines[-1]["loss"], lines[-1]["accuracy"]
     commonest = float(dataset.test_targets.bincount().max()) / len(dataset.test_targets)
     print(f"{name}: loss {before:.4f} to {after:.4f}, accuracy {accuracy:.4f}, commonest class {commonest:.4f}")

@@ -72,7 +72,7 @@ def test_all_that_a_page_holds_is_escaped() -> None:
     reader = read(render(full_page(SCRIPT)))
     assert "script" not in reader.tags
     assert reader.text.count(SCRIPT) == 58  # the page has 57 marked strings, and its title is shown twice
-    assert "no <such> arm" in reader.text
+    assert "no <such> trial" in reader.text
 
 
 def test_no_attribute_ends_where_its_value_says_so() -> None:
@@ -127,7 +127,7 @@ def test_a_figure_that_cannot_be_drawn_says_why_and_costs_nothing_else(html: str
         raise NothingToDraw("No round has been evaluated yet.")
 
     text = read(html).text
-    assert "A broken one. This figure could not be drawn (ValueError: no <such> arm)." in text
+    assert "A broken one. This figure could not be drawn (ValueError: no <such> trial)." in text
     assert "A finding" in text
     only = read(render(full_page(drawings=(Drawing("Empty", nothing),)))).text
     assert "Empty. No round has been evaluated yet." in only

@@ -20,7 +20,7 @@ from fedpcs.sampling import SAMPLERS
 from fedpcs.studies.paired import PairedDifference
 from fedpcs.studies.points import Curve
 from fedpcs.studies.run_files import read_run
-from fedpcs.studies.theory_run import ERRORS, ArmTheory
+from fedpcs.studies.theory_run import ERRORS, TrialTheory
 
 NAMES = sorted(SAMPLERS)
 ROUNDS = np.arange(1.0, 5.0)
@@ -64,11 +64,11 @@ def test_a_sweep_s_figures_have_the_same():
 def test_theory_s_bars_have_the_same():
     parts = ("descent", *ERRORS)
     account = {part: np.array([-1.0 if part == "descent" else 0.1]) for part in parts}
-    arms = [
-        ArmTheory(name, 1, np.array([1.0, 0.5]), None, account, ROUNDS, ROUNDS, None, 1.0, True)  # no bound is drawn
+    trials = [
+        TrialTheory(name, 1, np.array([1.0, 0.5]), None, account, ROUNDS, ROUNDS, None, 1.0, True)  # no bound is drawn
         for name in NAMES
     ]
-    bars = [to_hex(bar.get_edgecolor()).upper() for bar in account_figure(arms).axes[0].patches]
+    bars = [to_hex(bar.get_edgecolor()).upper() for bar in account_figure(trials).axes[0].patches]
     assert bars == [look(name)[0] for name in NAMES] * len(parts)
 
 

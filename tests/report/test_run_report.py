@@ -131,7 +131,7 @@ class MadeUp:
     """A run's folder, and what was written to it."""
 
     store: RunStore
-    arms: dict[tuple[str, int], dict[str, Any]]
+    trials: dict[tuple[str, int], dict[str, Any]]
 
 
 def write_run(
@@ -143,8 +143,8 @@ def write_run(
     manifest: dict[str, Any] | None = None,
     changes: dict[str, Any] | None = None,
 ) -> MadeUp:
-    """Write a run; `stopped` says after how many rounds an arm stands still, `changes` goes into every result."""
-    store, arms = RunStore(folder), {}
+    """Write a run; `stopped` says after how many rounds a trial stands still, `changes` goes into every result."""
+    store, trials = RunStore(folder), {}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(as_toml(config), encoding="utf-8")
     about = {"data": {"name": "digits", "checksum": "c0ffee", "num_test": 1000}, "fedpcs": "9.8.7", "forced": []}
@@ -156,13 +156,13 @@ def write_run(
             if num_rounds == 0:
                 continue
             rounds = lines(config, value, np.random.default_rng([index, len(name)]), num_rounds)
-            arm = store.arm(name, seed)
-            arm.folder.mkdir(parents=True)
-            write_log(arm.log, rounds)
+            trial = store.trial(name, seed)
+            trial.folder.mkdir(parents=True)
+            write_log(trial.log, rounds)
             if num_rounds == config.rounds:
-                arms[name, seed] = {**result(config, name, seed, value, rounds), **(changes or {})}
-                (arm.folder / "result.json").write_text(json.dumps(arms[name, seed]))
-    return MadeUp(store, arms)
+                trials[name, seed] = {**result(config, name, seed, value, rounds), **(changes or {})}
+                (trial.folder / "result.json").write_text(json.dumps(trials[name, seed]))
+    return MadeUp(store, trials)
 
 
 @pytest.fixture
@@ -305,11 +305,11 @@ def test_a_forced_resume_and_a_note_are_said_at_the_top(tmp_path):
 
 def test_cells_are_the_numbers_of_the_files(made):
     found = cells(made)
-    arms = made.arms
+    trials = made.trials
     for name, values in ACCURACY.items():
         mean, deviation = 100 * statistics.fmean(values), 100 * statistics.stdev(values)
         assert plain(found["accuracy"][name]) == f"{mean:.1f} ± {deviation:.1f} %"
-        spent = [arms[name, seed]["spent"]["epsilon"] for seed in (0, 1, 2)]
+        spent = [trials[name, seed]["spent"]["epsilon"] for seed in (0, 1, 2)]
         exact = (
             min(one["minimum"] for one in spent),
             sum(one["median"] for one in spent) / 3,
@@ -337,13 +337,16 @@ def test_cells_reach_the_page_beside_their_headings(made, page):
 
 
 def test_where_the_cap_bound_the_page_says_how_often(made):
-    for (name, seed), cut in zip(made.arms, range(len(made.arms)), strict=True):
-        change_log(made.store.arm(name, seed).log, lambda line, cut=cut: line | {"num_capped": cut})
+    for (name, seed), cut in zip(made.trials, range(len(made.trials)), strict=True):
+        change_log(made.store.trial(name, seed).log, lambda line, cut=cut: line | {"num_capped": cut})
     found = cells(made)["weighed by"]
     for name in ACCURACY:
-        cut = 5 * sum(index for index, (sampler, _) in enumerate(made.arms) if sampler == name)
+        cut = 5 * sum(index for index, (sampler, _) in enumerate(made.trials) if sampler == name)
         heard = sum(
-            len(line["heard"]) for one, seed in made.arms if one == name for line in made.store.arm(one, seed).rounds()
+            len(line["heard"])
+            for one, seed in made.trials
+            if one == name
+            for line in made.store.trial(one, seed).rounds()
         )
         assert found[name] == f"hajek; at most 0.14; {cut:,} of {heard:,} cut"
 
@@ -461,13 +464,13 @@ def test_an_unfinished_run_says_so_and_shows_what_is_there(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY, stopped=stopped)
     words = plain(headline(read_run(made.store)))
     assert words == "One seed cannot tell fedpcs from random."
-    assert "Not finished: 3 of 6 arms are done." in read(made).text
+    assert "Not finished: 3 of 6 trials are done." in read(made).text
     found = cells(made)
     assert plain(found["accuracy"]["fedpcs"]) == "81.0 ± 1.4 %"
     assert found["rounds"] == {"fedpcs": "2–5 of 5", "random": "0–5 of 5"}
 
 
-def test_an_arm_just_begun_does_not_cut_the_means_of_the_others_short(tmp_path):
+def test_an_trial_just_begun_does_not_cut_the_means_of_the_others_short(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY, stopped={("fedpcs", 2): 1, ("random", 1): 3})
     assert num_drawn(drawings(made)) == 7
     expected = np.mean(ACCURACY["fedpcs"][:2]) * (np.arange(1, 6) / 5) ** 0.3
@@ -479,9 +482,9 @@ def test_a_run_that_has_only_begun_has_a_page(tmp_path):
     reader = read(write_run(tmp_path / "none", configuration(), ACCURACY, stopped=nothing))
     assert num_pictures(reader) == 0
     assert "could not be drawn" not in reader.text
-    assert "No arm of this run is done yet" in reader.text
+    assert "No trial of this run is done yet" in reader.text
     begun = write_run(tmp_path / "one", configuration(), ACCURACY, stopped={**nothing, ("fedpcs", 0): 1})
-    assert num_drawn(drawings(begun)) == 6  # who holds what is known when an arm is done
+    assert num_drawn(drawings(begun)) == 6  # who holds what is known when a trial is done
     assert set(cells(begun)["accuracy"].values()) == {"not yet"}
 
 
@@ -503,9 +506,9 @@ def test_clients_that_do_not_play_rationally_are_said_to(tmp_path):
 
 def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY, changes={"ended_by": "budget"})
-    arm = made.store.arm("fedpcs", 0)
-    arm.log.write_text("")
-    arm.finish({**made.arms["fedpcs", 0], "rounds": 0})
+    trial = made.store.trial("fedpcs", 0)
+    trial.log.write_text("")
+    trial.finish({**made.trials["fedpcs", 0], "rounds": 0})
     assert cells(made)["rounds"] == {
         "fedpcs": "0–5 of 5; 3 ended as nobody could afford another round",
         "random": "5 of 5; 3 ended as nobody could afford another round",
@@ -515,7 +518,7 @@ def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_pa
 
 def test_a_game_solved_anew_is_told(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY)
-    log = made.store.arm("fedpcs", 0).log
+    log = made.store.trial("fedpcs", 0).log
     rounds = read_log(log)
     rounds[1] |= {"replanned": "solved anew", "exploitability": 0.002}
     rounds[2] |= {"replanned": "kept the last certified schedule", "because": "no equilibrium"}
@@ -538,7 +541,7 @@ def test_many_samplers_rounds_and_clients_fit(tmp_path):
     unknown = {"label_counts": None, "times_drawn": None}
     made = write_run(tmp_path, config, {name: [0.5 + 0.01 * k] for k, name in enumerate(names)}, changes=unknown)
     figures = drawings(made)
-    assert "too many clients to write it down" in figures["Who holds what"]
+    assert "too many clients to keep it" in figures["Who holds what"]
     assert num_drawn(figures) == 6
     figure = figures["Noise and signal"]
     assert len(picture_of(figure).source) < 400_000
@@ -586,19 +589,19 @@ def test_budgets_stand_beside_what_was_announced(made):
 
 def test_budgets_that_are_not_what_was_announced_are_told(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY)
-    for arm in tmp_path.glob("arms/*/result.json"):
-        value = json.loads(arm.read_text())
+    for trial in tmp_path.glob("trials/*/result.json"):
+        value = json.loads(trial.read_text())
         value["game"]["announced_mean_budget"] = [0.1] * 5
-        arm.write_text(json.dumps(value))
+        trial.write_text(json.dumps(value))
     title = title_of(budget_figure(read_run(made.store)))
     assert title.startswith("Clients spend up to 50\N{NO-BREAK SPACE}% off what was announced")
 
 
 def test_the_greatest_spending_is_never_understated(made):
-    top = max(arm["spent"]["epsilon"]["maximum"] for arm in made.arms.values())
+    top = max(trial["spent"]["epsilon"]["maximum"] for trial in made.trials.values())
     in_logs = [
         json.loads(line)["spent"]["epsilon"]["maximum"]
-        for log in made.store.folder.glob("arms/*/rounds.jsonl")
+        for log in made.store.folder.glob("trials/*/rounds.jsonl")
         for line in log.read_text().splitlines()
     ]
     title = title_of(epsilon_figure(read_run(made.store)))
@@ -608,7 +611,7 @@ def test_the_greatest_spending_is_never_understated(made):
 
 def test_noise_is_a_share_of_the_update(made):
     shares = drawn(noise_figure(read_run(made.store)), 1)["fedpcs"]
-    logs = [made.store.arm("fedpcs", seed).rounds() for seed in (0, 1, 2)]
+    logs = [made.store.trial("fedpcs", seed).rounds() for seed in (0, 1, 2)]
     norm = {
         name: np.mean([[line[name]["median"] for line in log] for log in logs], axis=0)
         for name in ("update_norm", "noise_norm")
@@ -618,23 +621,23 @@ def test_noise_is_a_share_of_the_update(made):
 
 def test_draws_are_counted_from_the_log_where_the_result_is_silent(made):
     run = read_run(made.store)
-    arm = run.samplers[0].arms[0]
-    cohorts = [client for line in arm.rounds for client in line["cohort"]]
+    trial = run.samplers[0].trials[0]
+    cohorts = [client for line in trial.rounds for client in line["cohort"]]
     times = [cohorts.count(client) for client in range(8)]
-    np.testing.assert_array_equal(times_drawn(arm, 8), times)
+    np.testing.assert_array_equal(times_drawn(trial, 8), times)
     assert title_of(draws_figure(run)).startswith("Clients come up as often as designed")
 
 
 def test_clients_are_ranked_by_the_share_of_rounds_they_were_drawn_in(tmp_path):
     made = write_run(tmp_path, configuration("seeds=[0]", 'sampling.samplers=["random"]'), {"random": [0.5]})
     run = read_run(made.store)
-    cohorts = [client for line in run.samplers[0].arms[0].rounds for client in line["cohort"]]
+    cohorts = [client for line in run.samplers[0].trials[0].rounds for client in line["cohort"]]
     shares = sorted((cohorts.count(client) / 5 for client in range(8)), reverse=True)
     np.testing.assert_allclose(draws_figure(run).axes[0].get_lines()[0].get_ydata(), shares)
 
 
 def test_a_sampler_that_strays_from_its_design_is_named(made):
-    log = made.store.arm("random", 0).log
+    log = made.store.trial("random", 0).log
     change_log(log, lambda line: {**line, "draw": {**line["draw"], "inclusion_score": 40.0}})
     title = title_of(draws_figure(read_run(made.store)))
     assert title.startswith("random strays from its designed probabilities")
@@ -654,8 +657,8 @@ def _without(key: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 @pytest.mark.parametrize("key", ["failures", "refusals", "round", "attempt", "left", "cohort", "rule", "draw"])
 def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: str) -> None:
-    (name, seed), *_ = made.arms
-    log = made.store.arm(name, seed).log
+    (name, seed), *_ = made.trials
+    log = made.store.trial(name, seed).log
     change_log(log, _without(key))
     with pytest.raises(CorruptFile, match=f"rounds.jsonl: line 1: {key} must be given"):
         write_report(made.store)
@@ -677,9 +680,9 @@ def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: st
 def test_a_result_that_cannot_be_shown_is_refused_by_name(
     made: MadeUp, change: Callable[[dict[str, Any]], dict[str, Any]], words: str
 ) -> None:
-    (name, seed), *_ = made.arms
-    path = made.store.arm(name, seed).folder / "result.json"
-    path.write_text(json.dumps(change(made.arms[name, seed])))
+    (name, seed), *_ = made.trials
+    path = made.store.trial(name, seed).folder / "result.json"
+    path.write_text(json.dumps(change(made.trials[name, seed])))
     with pytest.raises(CorruptFile, match=words):
         write_report(made.store)
     assert not made.store.report.exists()

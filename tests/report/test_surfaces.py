@@ -30,13 +30,13 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sweep(store):
-    """The same arms as a sweep's page."""
+    """The same trials as a sweep's page."""
     done = []
-    for result in store.result["arms"]:
+    for result in store.result["trials"]:
         sampling = store.config().sampling.model_copy(update={"samplers": [result["sampler"]]})
         config = store.config().model_copy(update={"sampling": sampling, "seeds": [result["seed"]]})
-        arm = store.arm(result["sampler"], result["seed"])
-        done.append(Done(Cell(config, "", {}), arm.result, tuple(arm.rounds()), store.manifest, 1.0, arm.folder))
+        trial = store.trial(result["sampler"], result["seed"])
+        done.append(Done(Cell(config, "", {}), trial.result, tuple(trial.rounds()), store.manifest, 1.0, trial.folder))
     return comparison_page("tiny", done)
 
 
@@ -99,18 +99,20 @@ def test_a_run_is_told_alike_by_terminal_and_page(store, capsys, monkeypatch):
 
 def test_what_is_shown_follows_from_the_whole_numbers_of_json_and_csv(store, sweep, tmp_path, capsys):
     print_run(store, as_json=True)
-    arms = json.loads(capsys.readouterr().out)["arms"]
+    trials = json.loads(capsys.readouterr().out)["trials"]
     flat = [
         {
-            "sampler": arm["sampler"],
-            "accuracy": arm["accuracy"],
-            "paid": arm["paid"],
-            "exploitability": arm["game"]["exploitability"],
+            "sampler": trial["sampler"],
+            "accuracy": trial["accuracy"],
+            "paid": trial["paid"],
+            "exploitability": trial["game"]["exploitability"],
             **{
-                f"{unit}_{name}": arm["spent"][unit][name] for unit in ("rho", "epsilon") for name in arm["spent"][unit]
+                f"{unit}_{name}": trial["spent"][unit][name]
+                for unit in ("rho", "epsilon")
+                for name in trial["spent"][unit]
             },
         }
-        for arm in arms
+        for trial in trials
     ]
     export_csv(sweep, tmp_path / "cells.csv")
     with (tmp_path / "cells.csv").open(encoding="utf-8", newline="") as file:
@@ -119,9 +121,9 @@ def test_what_is_shown_follows_from_the_whole_numbers_of_json_and_csv(store, swe
     for rows in (flat, written):
         for sampler in SAMPLERS:
             assert from_numbers([row for row in rows if row["sampler"] == sampler]) == shown[sampler]
-    for row, arm in zip(written, flat, strict=True):  # no digit is lost on the way
-        assert [float(row[name]) for name in arm if name != "sampler"] == [
-            arm[name] for name in arm if name != "sampler"
+    for row, trial in zip(written, flat, strict=True):  # no digit is lost on the way
+        assert [float(row[name]) for name in trial if name != "sampler"] == [
+            trial[name] for name in trial if name != "sampler"
         ]
 
 

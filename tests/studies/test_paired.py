@@ -55,7 +55,7 @@ def test_it_is_clear_exactly_when_the_t_test_rejects() -> None:
     assert verdicts == {True, False}
 
 
-def test_swapping_arms_turns_the_interval_round() -> None:
+def test_swapping_trials_turns_the_interval_round() -> None:
     one, other = paired_difference([2.0, 3.0, 9.0], [1.0, 1.0, 1.0]), paired_difference([1.0] * 3, [2.0, 3.0, 9.0])
     assert (other.mean, other.low, other.high) == pytest.approx((-one.mean, -one.high, -one.low))
 

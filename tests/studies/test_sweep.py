@@ -80,8 +80,8 @@ def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
 
     cells, store = whole
     alone = start_run(cells[0].config, tmp_path / "alone")
-    arm = alone.result["arms"][0]
-    assert arm == store.read(cells[0]).result
+    trial = alone.result["trials"][0]
+    assert trial == store.read(cells[0]).result
     assert len(store.read(cells[0]).rounds) == 3
     assert store.read(cells[0]).seconds > 0.0
 
@@ -136,7 +136,7 @@ def test_a_cell_that_other_libraries_began_is_begun_again(whole, tmp_path):
     folder = copy.run_of(cells[0]).folder
     harm(copy, cells[0], "manifest.json", lambda text: json.dumps(json.loads(text) | {"torch": "0.1"}))
     (folder / "result.json").unlink()
-    copy.arm_of(cells[0]).log.write_text("of other libraries")
+    copy.trial_of(cells[0]).log.write_text("of other libraries")
     run_cell(folder, cells[0].config, None, copy.games)
     assert copy.read(cells[0]).result == store.read(cells[0]).result
     assert copy.read(cells[0]).manifest["torch"] == store.read(cells[0]).manifest["torch"]
@@ -241,7 +241,7 @@ def start_compare(folder, changes):
 
 def under_way(folder):
     """Rounds in the logs of cells that are begun and not done, by cell."""
-    logs = {path: path.parents[2] for path in folder.glob("cells/*/arms/*/rounds.jsonl")}
+    logs = {path: path.parents[2] for path in folder.glob("cells/*/trials/*/rounds.jsonl")}
     found = {cell.name: log.read_bytes().count(b"\n") for log, cell in logs.items() if not is_done(cell)}
     return {name: rounds for name, rounds in found.items() if rounds}
 
@@ -262,7 +262,7 @@ def wait_for_rounds(folder, victim, more):
 def ledgers_of(folder):
     """Every charge and every reward of every cell."""
     found = {}
-    for path in sorted(folder.glob("cells/*/arms/*/ledger.sqlite")):
+    for path in sorted(folder.glob("cells/*/trials/*/ledger.sqlite")):
         with closing(sqlite3.connect(path)) as ledger:
             charges = ledger.execute("SELECT round_index, client, attempt, rho_nanos FROM charges ORDER BY 1, 2, 3")
             rewards = ledger.execute("SELECT round_index, client, amount_nanos FROM rewards ORDER BY 1, 2")
@@ -507,7 +507,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     assert {key: values.tolist() for key, values in shared.items()} == {key: v.tolist() for key, v in spent.items()}
     topics = [one.topic for one in comparison_page("tiny", done).drawings]
     assert [topic for topic in topics if topic.startswith("privacy spent by each client")]
-    ledger = store.arm_of(cells[0]).ledger
+    ledger = store.trial_of(cells[0]).ledger
     for harmed in (b"no ledger", b""):
         ledger.write_bytes(harmed)
         found = spent_by_client(done)
@@ -515,15 +515,15 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         assert ledger.read_bytes() == harmed  # nothing is made of it
         (said,) = [words for words in comparison_page("tiny", done).warnings if "ledger" in words]
         assert cells[0].words in said
-    shutil.copyfile(store.arm_of(cells[1]).ledger, ledger)  # a good one, and another cell's
-    theirs = store.arm_of(cells[1]).ledger
+    shutil.copyfile(store.trial_of(cells[1]).ledger, ledger)  # a good one, and another cell's
+    theirs = store.trial_of(cells[1]).ledger
     with PrivacyLedger.open(theirs) as opened:
         run = next(opened.charges()).key.run
         opened.charge(ReleaseKey(run, 0, 99), Event(Rho(1), ClientLevel(), "fast", Family.GAUSSIAN))
     assert "client '99' spent something by it; clients are 0…7" in spent_by_client(done).unreadable[cells[1].key]
     assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
     for cell in cells:
-        store.arm_of(cell).ledger.unlink()
+        store.trial_of(cell).ledger.unlink()
     assert len(comparison_page("tiny", done).drawings) == len(topics) - 1
 
 
@@ -662,14 +662,14 @@ DAMAGES = [
     ("manifest.json", lambda text: '{"code": "c", "data": 3}', "data must be a table"),
     ("manifest.json", without("config"), "config must be given"),
     ("manifest.json", lambda text: text.replace('"rounds": 3', '"rounds": 4'), "is not the cell"),
-    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"accuracy": 1.7}), "accuracy"),
-    ("arms/*/result.json", halved, "cannot be read"),
-    ("arms/*/result.json", lambda text: "[]", "holds no object"),
-    ("arms/*/result.json", without("num_test"), "num_test must be given"),
-    ("arms/*/result.json", without("disclosure"), "disclosure must be given"),
-    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"spent": {}}), "spent.rho must be given"),
-    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"num_test": "many"}), "got 'many'"),
-    ("arms/*/result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not the cell"),
+    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"accuracy": 1.7}), "accuracy"),
+    ("trials/*/result.json", halved, "cannot be read"),
+    ("trials/*/result.json", lambda text: "[]", "holds no object"),
+    ("trials/*/result.json", without("num_test"), "num_test must be given"),
+    ("trials/*/result.json", without("disclosure"), "disclosure must be given"),
+    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"spent": {}}), "spent.rho must be given"),
+    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"num_test": "many"}), "got 'many'"),
+    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not the cell"),
 ]
 
 
@@ -703,8 +703,8 @@ def harm(store, cell, name, damage):
     [
         ("manifest.json", halved, "cannot be read"),
         ("manifest.json", lambda text: "{}", "must be given"),
-        ("arms/*/result.json", halved, "cannot be read"),
-        ("arms/*/result.json", without("num_test"), "num_test must be given"),
+        ("trials/*/result.json", halved, "cannot be read"),
+        ("trials/*/result.json", without("num_test"), "num_test must be given"),
         ("rounds.jsonl", halved, "rounds in its log"),
     ],
 )

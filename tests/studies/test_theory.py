@@ -85,15 +85,15 @@ def test_the_quadratic_is_under_its_bound_and_drawn(tmp_path):
 
 
 def test_tables_and_figures_say_what_they_show(assessed, capsys):
-    arms = assessed
-    theory_report.print_run(arms, Console(width=200))
+    trials = assessed
+    theory_report.print_run(trials, Console(width=200))
     said = capsys.readouterr().out
     assert "takes back" in said
     assert "From the log alone" not in said  # its gradients are clipped
     found = assess_quadratic(num_rounds=30, num_trajectories=100)
     for figure, words in (
-        (theory_figures.progress_figure(arms), "no more than its bound"),
-        (theory_figures.account_figure(arms), "takes back most"),
+        (theory_figures.progress_figure(trials), "no more than its bound"),
+        (theory_figures.account_figure(trials), "takes back most"),
         (theory_figures.quadratic_figure(found), "times what is measured"),
     ):
         assert words in figure.get_suptitle().replace("\n", " ")

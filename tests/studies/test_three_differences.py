@@ -26,8 +26,8 @@ NAMES = ("random", "fedpcs", "aocs", "fed-cbs", "delta", "power-of-choice", "oor
 MOST_WORDS = 25
 
 
-def arm(seed: int, accuracy: float, epsilon: float, paid: float, **more: Any) -> dict[str, Any]:
-    """Return what an arm of many clients, paid many times, came to."""
+def trial(seed: int, accuracy: float, epsilon: float, paid: float, **more: Any) -> dict[str, Any]:
+    """Return what a trial of many clients, paid many times, came to."""
     spread = {"minimum": 0.9 * epsilon, "median": epsilon, "maximum": 1.1 * epsilon}
     return {
         "seed": seed,
@@ -41,22 +41,22 @@ def arm(seed: int, accuracy: float, epsilon: float, paid: float, **more: Any) ->
     }
 
 
-def arms(accuracy: Sequence[float], epsilon: Sequence[float], paid: Sequence[float]) -> list[dict[str, Any]]:
-    return [arm(seed, *values) for seed, values in enumerate(zip(accuracy, epsilon, paid, strict=True))]
+def trials(accuracy: Sequence[float], epsilon: Sequence[float], paid: Sequence[float]) -> list[dict[str, Any]]:
+    return [trial(seed, *values) for seed, values in enumerate(zip(accuracy, epsilon, paid, strict=True))]
 
 
 BASE = ([0.78, 0.80, 0.76, 0.79, 0.81], [5.4, 5.7, 5.5, 5.8, 5.3], [15900.0, 15700.0, 15600.0, 15500.0, 16000.0])
 
 
 def moved(accuracy: float, epsilon: float, paid: float, noise: float) -> list[dict[str, Any]]:
-    """Return arms that differ from the base by these, and by noise that seeds bring."""
+    """Return trials that differ from the base by these, and by noise that seeds bring."""
     rng = np.random.default_rng(7)
     parts = zip(BASE, (accuracy, epsilon, paid), strict=True)
     shifted = []
     for k, (base, shift) in enumerate(parts):
         waves = noise * (rng.permutation(5) - 2.0)
         shifted.append(np.array(base) + shift + waves if k == 0 else np.array(base) * np.exp(shift + waves))
-    return arms(*shifted)
+    return trials(*shifted)
 
 
 def plain(words: str) -> str:
@@ -83,7 +83,7 @@ def scipy_says(mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, 
 def test_means_and_intervals_are_scipys_and_sure_is_what_leaves_zero_out(
     shifts: tuple[float, float, float], num_compared: int
 ) -> None:
-    mine, theirs = moved(*shifts, noise=0.01), arms(*BASE)
+    mine, theirs = moved(*shifts, noise=0.01), trials(*BASE)
     twin = scipy_says(mine, theirs, 1.0 - 0.05 / num_compared)
     found = compare("fedpcs", mine, "random", theirs, num_compared)
     for measure, shift in zip(MEASURES, shifts, strict=True):
@@ -102,7 +102,7 @@ def test_the_default_runs_sentence() -> None:
     paid = [10763.15, 10642.75, 10768.09, 10841.44, 10757.44], [15955.69, 15684.28, 15650.12, 15481.74, 15991.69]
     epsilon = [5.446, 5.746, 5.530, 5.729, 5.340], [5.597, 5.472, 5.226, 5.593, 5.626]
     accuracy = [0.767, 0.794, 0.761, 0.758, 0.803], [0.639, 0.783, 0.786, 0.781, 0.797]
-    mine, theirs = (arms(accuracy[k], epsilon[k], paid[k]) for k in (0, 1))
+    mine, theirs = (trials(accuracy[k], epsilon[k], paid[k]) for k in (0, 1))
     (found,) = compare_each({"fedpcs": mine, "random": theirs})
     assert plain(headline([found])) == (
         "fedpcs pays 31.7 % less than random (30.3 to 33.1 %); accuracy and ε cannot be told apart."
@@ -115,7 +115,7 @@ def test_the_default_runs_sentence() -> None:
 def test_a_saving_that_seeds_do_not_show_is_not_claimed() -> None:
     """Fashion-MNIST at its default price: 28,017 against 28,940 paid, and an interval with zero in it."""
     paid = [27_200.0, 28_100.0, 28_750.0], [28_900.0, 28_000.0, 29_920.0]
-    mine, theirs = (arms([0.845, 0.843, 0.844], [7.6, 7.5, 7.7], paid[k]) for k in (0, 1))
+    mine, theirs = (trials([0.845, 0.843, 0.844], [7.6, 7.5, 7.7], paid[k]) for k in (0, 1))
     found = compare("fedpcs", mine, "random", theirs)
     assert np.mean(paid[0]) < np.mean(paid[1])
     assert found.words("accuracy") == found.words("epsilon") == "equal"
@@ -125,12 +125,12 @@ def test_a_saving_that_seeds_do_not_show_is_not_claimed() -> None:
 
 
 def test_two_and_three_sure_things_are_told_by_their_size() -> None:
-    both = compare("fedpcs", moved(0.1, 0.0, -0.5, 0.001), "random", arms(*BASE))
+    both = compare("fedpcs", moved(0.1, 0.0, -0.5, 0.001), "random", trials(*BASE))
     assert re.fullmatch(
         r"fedpcs is 10.0 points more accurate than random and pays 39.\d % less; ε cannot be told apart\.",
         plain(headline([both])),
     )
-    all_three = compare("fedpcs", moved(-0.1, 0.5, 0.5, 0.001), "random", arms(*BASE))
+    all_three = compare("fedpcs", moved(-0.1, 0.5, 0.5, 0.001), "random", trials(*BASE))
     assert re.fullmatch(
         r"fedpcs is 10.0 points less accurate than random, spends 6\d.\d % more ε and pays 6\d.\d % more\.",
         plain(headline([all_three])).replace(" and pays", " and pays"),
@@ -138,7 +138,7 @@ def test_two_and_three_sure_things_are_told_by_their_size() -> None:
 
 
 def test_one_seed_claims_nothing_and_has_no_interval() -> None:
-    mine, theirs = arms([0.9], [5.0], [100.0]), arms([0.1], [5.0], [900.0])
+    mine, theirs = trials([0.9], [5.0], [100.0]), trials([0.1], [5.0], [900.0])
     found = compare("fedpcs", mine, "random", theirs)
     assert headline([found]) == "One seed cannot tell fedpcs from random."
     assert not any(found.is_sure(measure) for measure in MEASURES)
@@ -148,7 +148,7 @@ def test_one_seed_claims_nothing_and_has_no_interval() -> None:
 
 
 def test_only_seeds_done_with_both_count() -> None:
-    mine, theirs = arms(*BASE), moved(0.1, 0.1, 0.1, 0.01)
+    mine, theirs = trials(*BASE), moved(0.1, 0.1, 0.1, 0.01)
     found = compare("fedpcs", mine[1:], "random", theirs[:4])
     assert found.num_seeds == 3
     twin = scipy_says(mine[1:4], theirs[1:4], 0.95)
@@ -159,7 +159,7 @@ def test_only_seeds_done_with_both_count() -> None:
 
 
 def test_without_noise_or_pay_that_difference_is_left_out_in_words() -> None:
-    mine, theirs = ([arm(seed, 0.8 + shift + 0.01 * seed, 0.0, 0.0) for seed in range(3)] for shift in (0.1, 0.0))
+    mine, theirs = ([trial(seed, 0.8 + shift + 0.01 * seed, 0.0, 0.0) for seed in range(3)] for shift in (0.1, 0.0))
     mine[1]["accuracy"] += 0.001
     found = compare("fedpcs", mine, "random", theirs)
     assert found.words("epsilon") == "no client spends any ε"
@@ -179,7 +179,7 @@ def test_without_noise_or_pay_that_difference_is_left_out_in_words() -> None:
 
 
 def test_what_is_equal_with_every_seed_is_called_equal() -> None:
-    found = compare("fedpcs", moved(0.0, 0.0, 0.0, 0.0), "random", arms(*BASE))
+    found = compare("fedpcs", moved(0.0, 0.0, 0.0, 0.0), "random", trials(*BASE))
     assert [found.words(measure) for measure in MEASURES] == ["equal"] * 3
     assert headline([found]) == "No sure difference between fedpcs and random: accuracy, ε and pay are equal."
 
@@ -189,7 +189,7 @@ def test_seeds_that_agree_by_chance_are_believed_to_one_step_and_no_further() ->
     few = {"num_test": 1000, "times_drawn": [4] * 5}
 
     def made(seed: int, accuracy: float, epsilon: float, paid: float) -> dict[str, Any]:
-        one = arm(seed, accuracy, epsilon, paid, **few)
+        one = trial(seed, accuracy, epsilon, paid, **few)
         return {**one, "spent": {**one["spent"], "num_clients": 11}}
 
     mine = [made(0, 0.501, 5.1, 105.0), made(1, 0.601, 5.1, 105.0)]
@@ -218,7 +218,7 @@ def test_one_sampler_is_compared_with_each_of_the_others_and_intervals_hold_toge
         compare("fedpcs", results["fedpcs"], name, results[name], 3) for name in ("aocs", "random", "delta")
     ]
     assert [(one.sampler, one.other) for one in compare_each({"random": [], "aocs": []})] == [("aocs", "random")]
-    assert compare_each({"random": arms(*BASE)}) == compare_each({}) == []
+    assert compare_each({"random": trials(*BASE)}) == compare_each({}) == []
 
 
 VERDICTS = ("higher", "lower", "equal", "cannot be told apart")

@@ -17,7 +17,7 @@ from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.sampling import SAMPLERS
-from fedpcs.trial import assemble as arm_plan
+from fedpcs.trial import assemble as trial_plan
 from fedpcs.trial import run
 from fedpcs.trial.run_store import RunStore
 
@@ -169,10 +169,10 @@ def test_a_run_keeps_what_it_was_asked_for(finished_run):
     assert store.manifest["data"]["name"] == "digits"
 
 
-def test_a_result_has_every_arm_in_the_order_asked_for(finished_run):
+def test_a_result_has_every_trial_in_the_order_asked_for(finished_run):
     _, store, watcher = finished_run
     result = store.result
-    assert [(arm["sampler"], arm["seed"]) for arm in result["arms"]] == [("fedpcs", 0), ("random", 0)]
+    assert [(trial["sampler"], trial["seed"]) for trial in result["trials"]] == [("fedpcs", 0), ("random", 0)]
     assert result["is_exhausted"] is False
     assert len(watcher.records) == 6
     run.raise_if_exhausted(store)
@@ -181,26 +181,26 @@ def test_a_result_has_every_arm_in_the_order_asked_for(finished_run):
 def test_the_model_that_is_kept_is_the_one_that_was_scored(finished_run):
     config, store, _ = finished_run
     dataset = load_dataset("digits")
-    for arm in store.result["arms"]:
+    for trial in store.result["trials"]:
         model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=99)
-        kept = torch.load(store.arm(arm["sampler"], 0).folder / "model.pt", weights_only=True)
+        kept = torch.load(store.trial(trial["sampler"], 0).folder / "model.pt", weights_only=True)
         model.load_state_dict(kept)
         inputs, targets = prepared(config)[2].tests(0, len(dataset.test_targets))
         with torch.no_grad():
             scores = model(inputs)
-        assert arm["accuracy"] == pytest.approx(float((scores.argmax(1) == targets).float().mean()), abs=1e-6)
-        assert arm["loss"] == pytest.approx(float(functional.cross_entropy(scores, targets)), rel=1e-5)
+        assert trial["accuracy"] == pytest.approx(float((scores.argmax(1) == targets).float().mean()), abs=1e-6)
+        assert trial["loss"] == pytest.approx(float(functional.cross_entropy(scores, targets)), rel=1e-5)
 
 
 def test_what_was_spent_and_owed_is_what_the_ledger_has(finished_run):
     _, store, _ = finished_run
-    for arm in store.result["arms"]:
-        with closing(sqlite3.connect(store.arm(arm["sampler"], 0).ledger)) as ledger:
+    for trial in store.result["trials"]:
+        with closing(sqlite3.connect(store.trial(trial["sampler"], 0).ledger)) as ledger:
             spent = dict(ledger.execute("SELECT client, SUM(rho_nanos) FROM charges GROUP BY client").fetchall())
             (paid,) = ledger.execute("SELECT SUM(amount_nanos) FROM rewards").fetchone()
-        assert arm["spent"]["rho"]["maximum"] == pytest.approx(max(spent.values()) / 1e9)
-        assert arm["spent"]["num_clients"] == len(spent)
-        assert arm["paid"] == pytest.approx(paid / 1e9, abs=1e-6)
+        assert trial["spent"]["rho"]["maximum"] == pytest.approx(max(spent.values()) / 1e9)
+        assert trial["spent"]["num_clients"] == len(spent)
+        assert trial["paid"] == pytest.approx(paid / 1e9, abs=1e-6)
 
 
 def test_resuming_what_is_done_does_nothing_and_says_so(finished_run):
@@ -253,7 +253,7 @@ def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, 
 
 def test_an_exhausted_run_is_told_from_a_finished_one(tmp_path):
     store = RunStore(tmp_path)
-    store.finish({"name": "x", "arms": [], "is_exhausted": True})
+    store.finish({"name": "x", "trials": [], "is_exhausted": True})
     with pytest.raises(BudgetExhausted) as ended:
         run.raise_if_exhausted(store)
     assert ended.value.exit_code == 4
@@ -273,15 +273,15 @@ def test_the_limit_is_the_largest_budget_that_keeps_epsilon():
 
     for noise, law in (("fast", "exact"), ("secure", "exact"), ("exact", "tight")):
         privacy = tiny(privacy={"limit_epsilon": 8.0, "noise": noise, "delta": 1e-5}).privacy
-        limit = arm_plan._limit(privacy)
+        limit = trial_plan._limit(privacy)
         assert to_epsilon(limit, 1e-5, law) <= 8.0
         assert to_epsilon(type(limit)(limit.nanos + 2), 1e-5, law) > 8.0 - 1e-7
-    assert arm_plan._limit(tiny().privacy) is None
+    assert trial_plan._limit(tiny().privacy) is None
 
 
 def test_log_lines_hold_nothing_of_the_hour_or_the_machine(finished_run):
     _, store, _ = finished_run
-    lines = store.arm("random", 0).log.read_text().splitlines()
+    lines = store.trial("random", 0).log.read_text().splitlines()
     for line in lines:
         assert not {"time", "seconds", "host", "pid"} & set(json.loads(line))
 
@@ -293,7 +293,7 @@ def test_a_game_is_shared_by_those_who_play_it_whatever_their_order(tmp_path, sa
         privacy={"mode": "none"}, sampling={"samplers": samplers, "rule": "default"}, game={"selection": "budget-aware"}
     )
     store = run.start_run(config, tmp_path / "run")
-    standing = {arm["sampler"]: arm["game"]["standing"] for arm in store.result["arms"]}
+    standing = {trial["sampler"]: trial["game"]["standing"] for trial in store.result["trials"]}
     assert standing == {"random": "not-played", "fedpcs": "converged"}
 
 

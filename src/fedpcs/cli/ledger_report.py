@@ -14,7 +14,7 @@ from fedpcs._files import MOST_JSON, read_bytes
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.privacy import PrivacyLedger
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def _ledger_entries(path: Path) -> dict[str, int]:
 
 
 def _log_entries(path: Path) -> dict[str, int]:
-    arm = ArmStore(path.parent)
-    found, known = len(arm.rounds()), arm.num_rounds_known
+    trial = TrialStore(path.parent)
+    found, known = len(trial.rounds()), trial.num_rounds_known
     if found < known:
         raise CorruptFile(f"{path}: has {found} of {known} rounds that are done. Put back a copy, or start a new run.")
     return {"rounds": found}

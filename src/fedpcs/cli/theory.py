@@ -75,16 +75,16 @@ def _of_run(run: Path, data_dir: Path | None, figures: Path | None, as_json: boo
 
     talk = Console(stderr=True)
     with talk.status("Making the run again, and measuring its steps …"):
-        arms = assess_run(run, data_dir)
+        trials = assess_run(run, data_dir)
     if figures is not None:
         from fedpcs.report.figures.theory import account_figure, progress_figure
 
-        _save(figures / "progress.png", progress_figure(arms), talk)
-        _save(figures / "account.png", account_figure(arms), talk)
+        _save(figures / "progress.png", progress_figure(trials), talk)
+        _save(figures / "account.png", account_figure(trials), talk)
     if as_json:
-        print(json.dumps(theory_report.run_as_dict(arms)))
+        print(json.dumps(theory_report.run_as_dict(trials)))
     else:
-        theory_report.print_run(arms, Console())
+        theory_report.print_run(trials, Console())
 
 
 def _save(path: Path, figure: Figure, talk: Console) -> None:

@@ -11,11 +11,11 @@ from rich.table import Table
 
 from fedpcs import _format
 from fedpcs.studies.theory_quadratic import QuadraticTheory
-from fedpcs.studies.theory_run import ArmTheory
+from fedpcs.studies.theory_run import TrialTheory
 from fedpcs.theory.estimates import Estimates
 
 
-def run_as_dict(arms: Sequence[ArmTheory]) -> dict[str, Any]:
+def run_as_dict(trials: Sequence[TrialTheory]) -> dict[str, Any]:
     """Return everything that was found of a run, for JSON."""
     return {
         "samplers": [
@@ -35,16 +35,16 @@ def run_as_dict(arms: Sequence[ArmTheory]) -> dict[str, Any]:
                 "largest": one.largest,
                 "advice": one.advice,
             }
-            for one in arms
+            for one in trials
         ]
     }
 
 
-def print_run(arms: Sequence[ArmTheory], console: Console) -> None:
+def print_run(trials: Sequence[TrialTheory], console: Console) -> None:
     """Print where the loss went, and what to do first."""
     parts = ("descent", "noise", "sampling", "overshoot", "drift", "rest")
     table = Table("sampler", "loss", *parts, "under", box=None)
-    for one in arms:
+    for one in trials:
         cells = [f"{one.totals[name]:+.2f}" for name in parts]
         table.add_row(
             one.sampler, f"{one.loss[0]:.2f}→{one.loss[-1]:.2f}", *cells, f"{one.num_under}/{one.change.size}"
@@ -55,7 +55,7 @@ def print_run(arms: Sequence[ArmTheory], console: Console) -> None:
         "it was under its bound, which holds on average: a single seed may exceed it.",
         highlight=False,
     )
-    for one in arms:
+    for one in trials:
         console.print(
             f"\n{one.sampler}: {one.largest} takes back {_format.percent(one.shares[one.largest])} of what descent "
             f"gains. {one.advice}",

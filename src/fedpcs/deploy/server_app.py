@@ -1,7 +1,7 @@
 """The server app of a deployment: it waits for its clients, announces, runs the rounds, and goes on after a crash.
 
-The folder is that of any other run, with config.toml, manifest.json, arms/…, report.html and result.json, and with the
-clients that take part in roster.json. Start the app again on the same folder, and it goes on from its last checkpoint.
+The folder is that of any other run: config.toml, manifest.json, trials/…, report.html, result.json; and roster.json has
+the clients that take part. Start the app again on the same folder, and it goes on from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from fedpcs.learning.protocol import MEASURES
 from fedpcs.learning.wire import MessageRefused
 from fedpcs.sampling import Sampler
 from fedpcs.trial import checkpoint
-from fedpcs.trial.assemble import Arm, device_of, load_for, plan_for, sampler_of
+from fedpcs.trial.assemble import Trial, device_of, load_for, plan_for, sampler_of
 from fedpcs.trial.config import RunConfig, load_run_config
-from fedpcs.trial.loop import Settings, run_arm
-from fedpcs.trial.results import arm_result, run_result
+from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.results import run_result, trial_result
 from fedpcs.trial.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
 
 # Flower's nodes and server look for messages every three seconds.
@@ -106,8 +106,8 @@ def serve(
     """
     say = _one_line(say)
     grid = GuardedGrid(grid, say)
-    arm = Arm(config.sampling.samplers[0], config.seeds[0])
-    sampler = sampler_of(config, arm.sampler)
+    trial = Trial(config.sampling.samplers[0], config.seeds[0])
+    sampler = sampler_of(config, trial.sampler)
     _check_told(sampler, say)
     _, notes = device_of(config)
     dataset = load_for(config, data_dir)
@@ -123,7 +123,7 @@ def serve(
         for words in roster.capped():
             say(words)
             store.add_note(words)
-        _run(grid, config, arm, sampler, dataset, store, directory, roster, say, poll_seconds)
+        _run(grid, config, trial, sampler, dataset, store, directory, roster, say, poll_seconds)
         store.finish(run_result(store, config))
     if when_done is not None:
         when_done(store, say)
@@ -169,7 +169,7 @@ def _num_to_wait_for(store: RunStore, config: RunConfig) -> int:
 def _run(
     grid: Grid,
     config: RunConfig,
-    arm: Arm,
+    trial: Trial,
     sampler: Sampler,
     dataset: Dataset,
     store: RunStore,
@@ -180,18 +180,18 @@ def _run(
 ) -> None:
     deadline = float(config.engine.deadline_seconds)
     sizes = roster.num_samples
-    name = f"{config.name}/{arm.sampler}/{arm.seed}"
+    name = f"{config.name}/{trial.sampler}/{trial.seed}"
 
     def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
         return ask_terms(grid, directory.nodes(), announcement, clients, deadline, poll_seconds, say)
 
-    arm_store = store.arm(arm.sampler, arm.seed)
+    trial_store = store.trial(trial.sampler, trial.seed)
     announcer = Announcer(config, sampler, name, sizes.size, ask, say)
-    if checkpoint.latest(arm_store.checkpoints) is None:  # otherwise it knows what was agreed
+    if checkpoint.latest(trial_store.checkpoints) is None:  # otherwise it knows what was agreed
         announcer.start()
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=trial.seed)
     plan = replace(
-        plan_for(config, arm, sampler, announcer.schedule, sizes, model, device_of(config)[0]),
+        plan_for(config, trial, sampler, announcer.schedule, sizes, model, device_of(config)[0]),
         max_samples=roster.max_samples,
         largest_weight=float(config.federation.largest_weight),
     )
@@ -218,7 +218,7 @@ def _run(
         strays = "" if drift is None else f", budgets {drift:+.1%} from what was announced"
         say(f"round {record['round']}: {heard}{score}{strays} ({_format.duration(seconds)})")
 
-    arm_store.create()
+    trial_store.create()
     settings = Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,
@@ -229,10 +229,12 @@ def _run(
         notify=notify,
         replan=announcer,
     )
-    finished = run_arm(plan, flat_parameters(model), engine, arm_store, settings)
+    finished = run_trial(plan, flat_parameters(model), engine, trial_store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
-    arm_store.save_model(model.state_dict())
-    arm_store.finish(arm_result(config, arm, sampler, plan, announcer.schedule, finished, len(dataset.test_targets)))
+    trial_store.save_model(model.state_dict())
+    trial_store.finish(
+        trial_result(config, trial, sampler, plan, announcer.schedule, finished, len(dataset.test_targets))
+    )
 
 
 def ask_terms(

@@ -90,8 +90,8 @@ def page_of(
     *,
     provenance: Mapping[str, str] | None = None,
 ) -> Page:
-    """Make the page of (rounds, clients) budgets by arm and seed."""
-    means = {name: [others_mean(path_correlation(paths)) for paths in arm] for name, arm in budgets.items()}
+    """Make the page of (rounds, clients) budgets by trial and seed."""
+    means = {name: [others_mean(path_correlation(paths)) for paths in trial] for name, trial in budgets.items()}
     shown = bool(seeds) and all(mean is not None for name in (FEDPCS, BLIND) for mean in means[name])
     return Page(
         name="correlation",
@@ -113,8 +113,8 @@ def _known(means: Sequence[float | None]) -> list[float]:
     return [mean for mean in means if mean is not None]
 
 
-def _last_spread(arm: Sequence[FloatArray]) -> list[float]:
-    return [_spread(paths[-1]) for paths in arm]
+def _last_spread(trial: Sequence[FloatArray]) -> list[float]:
+    return [_spread(paths[-1]) for paths in trial]
 
 
 def _spread(budget: FloatArray) -> float:
@@ -123,8 +123,8 @@ def _spread(budget: FloatArray) -> float:
 
 
 def _headline(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> str:
-    aware, blind = (mean_and_std(_known(means[arm]))[0] for arm in (FEDPCS, BLIND))
-    near, far = (mean_and_std(_last_spread(budgets[arm]))[0] for arm in (FEDPCS, BLIND))
+    aware, blind = (mean_and_std(_known(means[trial]))[0] for trial in (FEDPCS, BLIND))
+    near, far = (mean_and_std(_last_spread(budgets[trial]))[0] for trial in (FEDPCS, BLIND))
     return (
         f"Budget paths of two clients correlate at {_format.two_decimals(aware)} on average under FedPCS and at "
         f"{_format.two_decimals(blind)} under a budget-blind sampler with the same rewards; clients end "
@@ -202,16 +202,16 @@ def _written(values: Sequence[float]) -> str:
 
 def _table(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> Table:
     rows = []
-    for name, arm in budgets.items():
+    for name, trial in budgets.items():
         known = _known(means[name])
-        moving = np.mean([np.mean(~np.isnan(np.diag(path_correlation(paths)))) for paths in arm])
+        moving = np.mean([np.mean(~np.isnan(np.diag(path_correlation(paths)))) for paths in trial])
         rows.append(
             (
                 name,
                 _written(known) if known else "undefined",
                 _format.percent(float(moving)),
-                _format.amount_and_spread([_spread(paths[0]) for paths in arm]),
-                _format.amount_and_spread(_last_spread(arm)),
+                _format.amount_and_spread([_spread(paths[0]) for paths in trial]),
+                _format.amount_and_spread(_last_spread(trial)),
             )
         )
     return Table(
@@ -227,9 +227,9 @@ def _records(
     means: Mapping[str, Sequence[float | None]], budgets: Budgets, seeds: Sequence[int]
 ) -> tuple[dict[str, object], ...]:
     return tuple(
-        {"arm": name, "seed": seed, "mean correlation": mean, "spread, last round": _spread(paths[-1])}
-        for name, arm in budgets.items()
-        for seed, paths, mean in zip(seeds, arm, means[name], strict=True)
+        {"trial": name, "seed": seed, "mean correlation": mean, "spread, last round": _spread(paths[-1])}
+        for name, trial in budgets.items()
+        for seed, paths, mean in zip(seeds, trial, means[name], strict=True)
     )
 
 

@@ -18,7 +18,7 @@ _COLOURS = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white"
 
 
 def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> Figure:
-    """Draw each arm's (clients, clients) correlations, clients in the order given, warm for +1 and cold for −1."""
+    """Draw each trial's (clients, clients) correlations, clients in the order given, warm for +1 and cold for −1."""
     known = {name: _format.two_decimals(mean) for name, (_, mean) in maps.items() if mean is not None}
     told = [f"{mean} ({name})" for name, mean in known.items()]
     title = f"In one population the mean correlation of two clients' budget paths is {' and '.join(told)}"
@@ -47,7 +47,7 @@ def correlation_figure(maps: Mapping[str, tuple[FloatArray, float | None]]) -> F
 
 
 def divergence_figure(spreads: Mapping[str, FloatArray]) -> Figure:
-    """Draw the standard deviation of budgets over clients: (populations, rounds) by arm."""
+    """Draw the standard deviation of budgets over clients: (populations, rounds) by trial."""
     ends = [f"{_format.amount(float(paths[:, -1].mean()))} ({name})" for name, paths in spreads.items()]
     figure, (axes,) = style.new_figure(f"In the last round clients are {', '.join(ends)} apart")
     labels, looks = [], pens(spreads)

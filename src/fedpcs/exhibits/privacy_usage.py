@@ -68,7 +68,7 @@ class Outcome:
         plan: Those cohorts.
         blind: The certified equilibrium of the same rewards under random sampling, with cohorts that fit it.
         blind_plan: Those cohorts.
-        usage: (rounds,) mean share of the cap that drawn cohorts use, by arm.
+        usage: (rounds,) mean share of the cap that drawn cohorts use, by trial.
     """
 
     aware: Equilibrium
@@ -175,7 +175,7 @@ def page_of(
                 "round": t,
                 "cap": float(one.plan.budget_cap[t]),
                 "sampling ratio": float(one.ratio[t]),
-                **{f"usage, {arm}": float(path[t]) for arm, path in one.usage.items()},
+                **{f"usage, {trial}": float(path[t]) for trial, path in one.usage.items()},
             }
             for scenario, mine in told.items()
             for seed, one in zip(seeds, mine, strict=True)
@@ -184,15 +184,15 @@ def page_of(
     )
 
 
-def _mean_usage(outcomes: Sequence[Outcome], arm: str) -> list[float]:
-    return [float(one.usage[arm].mean()) for one in outcomes]
+def _mean_usage(outcomes: Sequence[Outcome], trial: str) -> list[float]:
+    return [float(one.usage[trial].mean()) for one in outcomes]
 
 
 def _headline(told: Mapping[Scenario, Sequence[Outcome]]) -> str:
     if not told:
         return "No population's games all certified under caps, so no usage can be compared."
     scenario, mine = next(iter(told.items()))
-    aware, same, own = (mean_and_std(_mean_usage(mine, arm))[0] for arm in (FEDPCS, SAME, OWN))
+    aware, same, own = (mean_and_std(_mean_usage(mine, trial))[0] for trial in (FEDPCS, SAME, OWN))
     first, last = (mean_and_std([float(one.ratio[t]) for one in mine])[0] for t in (0, -1))
     return (
         f"As caps fall from {_format.amount(scenario.first)} to {_format.amount(scenario.last)} the sampling ratio "
@@ -256,7 +256,7 @@ def _table(told: Mapping[Scenario, Sequence[Outcome]]) -> Table:
     rows = []
     for scenario, mine in told.items():
         ends = [_format.with_spread([float(one.ratio[t]) for one in mine], _format.two_decimals) for t in (0, -1)]
-        usage = [_format.mean_and_spread(_mean_usage(mine, arm)) for arm in (FEDPCS, SAME, OWN)]
+        usage = [_format.mean_and_spread(_mean_usage(mine, trial)) for trial in (FEDPCS, SAME, OWN)]
         rows.append((f"{scenario.name}, {scenario.first:g} to {scenario.last:g}", *ends, *usage))
     return Table(
         "Sampling ratio and mean privacy usage, mean ± standard deviation over populations",
@@ -272,7 +272,7 @@ def _table(told: Mapping[Scenario, Sequence[Outcome]]) -> Table:
 
 
 def _drawings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Drawing, ...]:
-    usage = {arm: np.array([one.usage[arm] for one in mine]) for arm in (FEDPCS, SAME, OWN)}
+    usage = {trial: np.array([one.usage[trial] for one in mine]) for trial in (FEDPCS, SAME, OWN)}
     ratios = np.array([one.ratio for one in mine])
     return (
         Drawing(f"privacy usage, {scenario.name} caps", lambda: usage_figure(usage, scenario.name)),

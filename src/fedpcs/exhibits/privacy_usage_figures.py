@@ -1,4 +1,4 @@
-"""Privacy usage by arm and the sampling ratio under falling caps, drawn."""
+"""Privacy usage by trial and the sampling ratio under falling caps, drawn."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fedpcs.report.palette import pens
 
 
 def usage_figure(usage: Mapping[str, FloatArray], name: str) -> Figure:
-    """Draw (populations, rounds) shares of the cap used, the mean over populations, by arm."""
-    means = [f"{_format.share(float(paths.mean()))} ({arm})" for arm, paths in usage.items()]
+    """Draw (populations, rounds) shares of the cap used, the mean over populations, by trial."""
+    means = [f"{_format.share(float(paths.mean()))} ({trial})" for trial, paths in usage.items()]
     figure, (axes,) = style.new_figure(f"Of the caps, cohorts use {', '.join(means)}")
     labels, looks = [], pens(usage)
-    for arm, paths in usage.items():
-        pen, middle = looks[arm], 100.0 * paths.mean(axis=0)
+    for trial, paths in usage.items():
+        pen, middle = looks[trial], 100.0 * paths.mean(axis=0)
         axes.plot(100.0 * paths.T, color=pen.colour, linewidth=0.7, alpha=0.4)
         axes.plot(
-            middle, color=pen.colour, linestyle=pen.stroke, linewidth=2.2, marker=style.marker(middle.size), label=arm
+            middle, color=pen.colour, linestyle=pen.stroke, linewidth=2.2, marker=style.marker(middle.size), label=trial
         )
-        labels.append(style.EndLabel(arm, float(middle[-1]), pen.colour))
+        labels.append(style.EndLabel(trial, float(middle[-1]), pen.colour))
     axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES)
     labels.append(style.EndLabel("the cap", 100.0, style.INK))
     style.span(axes, np.concatenate([np.array([100.0]), *(100.0 * paths.ravel() for paths in usage.values())]))

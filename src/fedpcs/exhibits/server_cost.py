@@ -71,9 +71,9 @@ def _lemma_games(games: Games, seeds: Sequence[int], ratio: float) -> list[tuple
 
 
 def _costs_of(found: Mapping[str, Equilibrium]) -> dict[str, dict[float, float]]:
-    """Return one population's cost by arm and ratio."""
+    """Return one population's cost by trial and ratio."""
     own = found[BLIND_OWN]
-    costs: dict[str, dict[float, float]] = {arm: {} for arm in (FEDPCS, *RIVALS, DRAW)}
+    costs: dict[str, dict[float, float]] = {trial: {} for trial in (FEDPCS, *RIVALS, DRAW)}
     for ratio in RATIOS:
         aware, same = found[f"{FEDPCS}, τ = {ratio:g}"], found[f"{BLIND}, τ = {ratio:g}"]
         blind, path = same.game, aware.reward.path
@@ -93,8 +93,11 @@ def total_cost(budget: FloatArray, reward: FloatArray, game: Game) -> float:
 
 
 def gather(costs: Sequence[Mapping[str, Mapping[float, float]]]) -> dict[str, dict[float, list[float]]]:
-    """Return populations' costs as one list for each arm and ratio."""
-    return {arm: {ratio: [one[arm][ratio] for one in costs] for ratio in RATIOS} for arm in (costs[0] if costs else ())}
+    """Return populations' costs as one list for each trial and ratio."""
+    return {
+        trial: {ratio: [one[trial][ratio] for one in costs] for ratio in RATIOS}
+        for trial in (costs[0] if costs else ())
+    }
 
 
 def page_of(
@@ -107,7 +110,7 @@ def page_of(
     lemma: LemmaCosts | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> Page:
-    """Make the page of costs by arm, ratio and seed."""
+    """Make the page of costs by trial, ratio and seed."""
     nothing = "No population's games all certified, so no costs can be compared."
     return Page(
         name="server-cost",
@@ -122,8 +125,8 @@ def page_of(
         commands=shared.commands("server-cost", profile),
         provenance=provenance or {},
         records=tuple(
-            {"arm": arm, "sampling ratio": ratio, "seed": seed, "cost": cost}
-            for arm, by_ratio in costs.items()
+            {"trial": trial, "sampling ratio": ratio, "seed": seed, "cost": cost}
+            for trial, by_ratio in costs.items()
             for ratio, values in by_ratio.items()
             for seed, cost in zip(seeds, values, strict=True)
         ),
@@ -156,8 +159,8 @@ def _table(costs: Costs) -> Table:
         "The server's cost over the run, mean ± standard deviation over populations",
         ("sampler and clients", *map(_ratio_words, RATIOS)),
         tuple(
-            (arm, *(_format.amount_and_spread(values) for values in by_ratio.values()))
-            for arm, by_ratio in costs.items()
+            (trial, *(_format.amount_and_spread(values) for values in by_ratio.values()))
+            for trial, by_ratio in costs.items()
         ),
         note="Same rewards: those FedPCS's server announces at that τ; static and selfish clients are paid them too.",
     )
@@ -184,7 +187,7 @@ def _savings(costs: Costs) -> Table:
 
 
 def _drawings(costs: Costs) -> tuple[Drawing, ...]:
-    drawn = {arm: by_ratio for arm, by_ratio in costs.items() if arm not in (SELFISH, DRAW)}
+    drawn = {trial: by_ratio for trial, by_ratio in costs.items() if trial not in (SELFISH, DRAW)}
     selfish = mean_and_std(costs[SELFISH][RATIOS[0]])[0]
     note = f"Not drawn: clients that all sit at the lowest budget, {_format.amount(selfish)} at τ = {RATIOS[0]:g}."
     saved = {rival: gaps(costs, rival) for rival in (BLIND_OWN, BLIND)}

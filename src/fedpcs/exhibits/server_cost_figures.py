@@ -15,16 +15,16 @@ from fedpcs.studies.paired import PairedDifference
 
 
 def cost_figure(costs: Mapping[str, Mapping[float, Sequence[float]]], title: str, note: str) -> Figure:
-    """Draw cost by sampling ratio, a line for each arm through the means, a dot for each population."""
+    """Draw cost by sampling ratio, a line for each trial through the means, a dot for each population."""
     figure, (axes,) = style.new_figure(title, note=note)
     labels, drawn, looks = [], [], pens(costs)
-    for arm, by_ratio in costs.items():
-        colour, stroke = looks[arm].colour, looks[arm].stroke
+    for trial, by_ratio in costs.items():
+        colour, stroke = looks[trial].colour, looks[trial].stroke
         ratios, values = list(by_ratio), np.array(list(by_ratio.values()))
         for column in values.T:
             axes.plot(ratios, column, "o", color=colour, markersize=3.5, alpha=0.6)
-        axes.plot(ratios, values.mean(axis=1), color=colour, linestyle=stroke, linewidth=2.2, label=arm)
-        labels.append(style.EndLabel(arm, float(values[-1].mean()), colour))
+        axes.plot(ratios, values.mean(axis=1), color=colour, linestyle=stroke, linewidth=2.2, label=trial)
+        labels.append(style.EndLabel(trial, float(values[-1].mean()), colour))
         drawn.append(values)
     style.span(axes, np.array(drawn), from_zero=True)
     axes.set_ylabel("cost over the run", color=style.INK)

@@ -1,4 +1,4 @@
-"""What the paper says of the server's cost, held against costs by arm, sampling ratio and population."""
+"""What the paper says of the server's cost, held against costs by trial, sampling ratio and population."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def gaps(costs: Costs, rival: str) -> dict[float, PairedDifference]:
 
 
 def findings(costs: Costs) -> tuple[Finding, ...]:
-    """Hold what the paper says of the server's cost against costs by arm, ratio and population."""
+    """Hold what the paper says of the server's cost against costs by trial, ratio and population."""
     lowest = tuple(
         Finding(
             f"FedPCS's server has the least cost at every sampling ratio. Here, against: {rival}.",
@@ -83,7 +83,8 @@ def _growth_finding(costs: Costs) -> Finding:
 def _draw_finding(costs: Costs) -> tuple[Finding, ...]:
     """Part the saving into what the draw does and what clients' budgets do, under the same rewards."""
     drawn, whole = (
-        {ratio: 1.0 - np.divide(costs[arm][ratio], costs[BLIND][ratio]) for ratio in RATIOS} for arm in (DRAW, FEDPCS)
+        {ratio: 1.0 - np.divide(costs[trial][ratio], costs[BLIND][ratio]) for ratio in RATIOS}
+        for trial in (DRAW, FEDPCS)
     )
     shares = [drawn[ratio] / whole[ratio] for ratio in RATIOS if (whole[ratio] > 0.0).all()]
     told = "; ".join(

@@ -1,7 +1,7 @@
 """The games exhibits are made of: solved once each, certified, and spoken of where they do not certify.
 
 An exhibit names its games as `Case`s and asks `Games` for them. A game is solved at most once, whoever asks. A seed
-counts only if every one of its games certifies, so that arms are compared on the same populations.
+counts only if every one of its games certifies, so that trials are compared on the same populations.
 """
 
 from __future__ import annotations

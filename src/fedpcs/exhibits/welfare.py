@@ -1,6 +1,6 @@
 """Social welfare under FedPCS and under samplers that ignore budgets, and the price of anarchy (paper, Fig. 5).
 
-Welfare is Σ_t Σ_i (ρ_i^t R_t − ψ_i (ρ_i^t)²), so it counts what clients are paid: arms are compared under the same
+Welfare is Σ_t Σ_i (ρ_i^t R_t − ψ_i (ρ_i^t)²), so it counts what clients are paid: trials are compared under the same
 rewards, those FedPCS's server announces. The yardstick is the best welfare that budgets within [ρ_L, ρ_H] allow, each
 round for itself. The paper's random sampling assumes that everyone sits at ρ_L; a rational client of a random sampler
 does not, so both are shown.
@@ -42,7 +42,7 @@ class Outcome:
         blind: The certified equilibrium of the same rewards under a budget-blind sampler.
         worth: Totals over the run.
         price: Prices of anarchy, and the paper's bounds with their premises.
-        by_round: (rounds,) welfare of each arm.
+        by_round: (rounds,) welfare of each trial.
     """
 
     aware: Equilibrium
@@ -51,9 +51,9 @@ class Outcome:
     price: welfare.PriceOfAnarchy
     by_round: Mapping[str, FloatArray]
 
-    def share(self, arm: str) -> float:
-        """Welfare of an arm over the run, as a share of the bounded optimum's."""
-        return float(self.by_round[arm].sum() / self.worth.optimum_bounded)
+    def share(self, trial: str) -> float:
+        """Welfare of a trial over the run, as a share of the bounded optimum's."""
+        return float(self.by_round[trial].sum() / self.worth.optimum_bounded)
 
 
 def make_page(profile: Profile, games: Games | None = None) -> Page:
@@ -80,10 +80,10 @@ def assess(aware: Equilibrium, blind: Equilibrium) -> Outcome:
         LOWEST: shared.behaved(aware, "selfish"),
     }
     by_round = {
-        arm: np.array(
+        trial: np.array(
             [welfare.social_welfare(budget[t : t + 1], path[t : t + 1], game) for t in range(game.last_round + 1)]
         )
-        for arm, budget in budgets.items()
+        for trial, budget in budgets.items()
     }
     return Outcome(aware, blind, worth, price, by_round)
 
@@ -109,27 +109,27 @@ def page_of(
         records=tuple(
             {
                 "seed": seed,
-                "arm": arm,
+                "trial": trial,
                 "welfare": total,
                 "share of bounded optimum": total / one.worth.optimum_bounded if is_told else None,
             }
             for seed, one in zip(seeds, outcomes, strict=True)
-            for arm, total in _totals(one).items()
+            for trial, total in _totals(one).items()
         ),
     )
 
 
 def _totals(one: Outcome) -> dict[str, float]:
     """Return the welfare of the whole run: of those who played, and of what no client may choose."""
-    return {arm: float(path.sum()) for arm, path in one.by_round.items()} | {UNBOUNDED: one.worth.optimum_unbounded}
+    return {trial: float(path.sum()) for trial, path in one.by_round.items()} | {UNBOUNDED: one.worth.optimum_unbounded}
 
 
-def _shares(outcomes: Sequence[Outcome], arm: str) -> list[float]:
-    return [one.share(arm) for one in outcomes]
+def _shares(outcomes: Sequence[Outcome], trial: str) -> list[float]:
+    return [one.share(trial) for one in outcomes]
 
 
 def _headline(outcomes: Sequence[Outcome]) -> str:
-    aware, blind = (mean_and_std(_shares(outcomes, arm))[0] for arm in (FEDPCS, BLIND))
+    aware, blind = (mean_and_std(_shares(outcomes, trial))[0] for trial in (FEDPCS, BLIND))
     return (
         f"Clients of FedPCS reach {_format.share(aware)} of the best welfare their bounds allow; rational clients of "
         f"a budget-blind sampler, {_format.share(blind)} under the same rewards."
@@ -216,13 +216,13 @@ def _private_bound(outcomes: Sequence[Outcome]) -> Finding:
 
 def _table(outcomes: Sequence[Outcome]) -> Table:
     rows = []
-    for arm in _totals(outcomes[0]):
-        totals = [_totals(one)[arm] for one in outcomes]
+    for trial in _totals(outcomes[0]):
+        totals = [_totals(one)[trial] for one in outcomes]
         shares = share_of(totals, [one.worth.optimum_bounded for one in outcomes])
         prices = [1.0 / share for share in shares if share > 0.0]
         price = _format.amount_and_spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
-        told = "–" if arm == UNBOUNDED else price  # nobody plays it
-        rows.append((arm, _format.amount_and_spread(totals), _format.mean_and_spread(shares), told))
+        told = "–" if trial == UNBOUNDED else price  # nobody plays it
+        rows.append((trial, _format.amount_and_spread(totals), _format.mean_and_spread(shares), told))
     return Table(
         "Welfare over the run, mean ± standard deviation over populations",
         ("clients", "welfare", "share of the optimum", "price of anarchy"),
@@ -256,11 +256,11 @@ def _bounds(outcomes: Sequence[Outcome]) -> Table:
 
 
 def _drawings(outcomes: Sequence[Outcome]) -> tuple[Drawing, ...]:
-    aware, blind = (mean_and_std(_shares(outcomes, arm))[0] for arm in (FEDPCS, BLIND))
+    aware, blind = (mean_and_std(_shares(outcomes, trial))[0] for trial in (FEDPCS, BLIND))
     title = (
         f"Over the run FedPCS reaches {_format.share(aware)} of the best welfare, a budget-blind sampler with "
         f"rational clients {_format.share(blind)}"
     )
     caption = f"Welfare by round, mean of {len(outcomes)} populations"
-    paths = {arm: np.mean([one.by_round[arm] for one in outcomes], axis=0) for arm in outcomes[0].by_round}
+    paths = {trial: np.mean([one.by_round[trial] for one in outcomes], axis=0) for trial in outcomes[0].by_round}
     return (Drawing("welfare by round", lambda: round_figure(paths, title, caption)),)

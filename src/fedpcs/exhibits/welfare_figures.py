@@ -13,15 +13,15 @@ from fedpcs.report.palette import pens
 
 
 def round_figure(paths: Mapping[str, FloatArray], title: str, caption: str) -> Figure:
-    """Draw (rounds,) welfare of each arm: the yardstick first, then FedPCS, then its rivals."""
-    figure, (axes,) = style.new_figure(title, note="All arms under the rewards FedPCS's server announces.")
-    yardstick, *arms = paths
-    looks = {arm: (pen.colour, pen.stroke) for arm, pen in pens(arms).items()}
+    """Draw (rounds,) welfare of each trial: the yardstick first, then FedPCS, then its rivals."""
+    figure, (axes,) = style.new_figure(title, note="All trials under the rewards FedPCS's server announces.")
+    yardstick, *trials = paths
+    looks = {trial: (pen.colour, pen.stroke) for trial, pen in pens(trials).items()}
     labels = []
-    for arm, path in paths.items():
-        colour, stroke = (style.INK, style.DASHES) if arm == yardstick else looks[arm]
-        axes.plot(path, color=colour, linestyle=stroke, linewidth=2.2, marker=style.marker(path.size), label=arm)
-        labels.append(style.EndLabel(style.wrapped(arm, 20), float(path[-1]), colour))
+    for trial, path in paths.items():
+        colour, stroke = (style.INK, style.DASHES) if trial == yardstick else looks[trial]
+        axes.plot(path, color=colour, linestyle=stroke, linewidth=2.2, marker=style.marker(path.size), label=trial)
+        labels.append(style.EndLabel(style.wrapped(trial, 20), float(path[-1]), colour))
     axes.axhline(0.0, color=style.INK, linewidth=0.8)
     style.span(axes, np.array(list(paths.values())))
     axes.set_ylabel("welfare Σ(ρR − ψρ²) of a round", color=style.INK)

@@ -64,9 +64,9 @@ def render(run: RunFiles) -> str:
 
 
 def headline(run: RunFiles) -> str:
-    """Return the sentence at the top of the page: what is sure of the arms that are done."""
+    """Return the sentence at the top of the page: what is sure of the trials that are done."""
     if run.num_done == 0:
-        return "No arm of this run is done yet; the figures show the rounds so far."
+        return "No trial of this run is done yet; the figures show the rounds so far."
     if len(run.samplers) > 1:
         return headline_of(comparisons_of(run))
     (sampler,) = run.samplers
@@ -90,9 +90,11 @@ def _warnings(run: RunFiles) -> list[str]:
         f"Resumed by force at {one['at']}, so this is not the result of one run: {'; '.join(one['differences'])}."
         for one in run.manifest.get("forced", [])
     ]
-    unfinished = f"Not finished: {run.num_done} of {run.num_arms} arms are done. What is said here is said of those."
+    unfinished = (
+        f"Not finished: {run.num_done} of {run.num_trials} trials are done. What is said here is said of those."
+    )
     notes = [str(note) for note in run.manifest.get("notes", [])]
-    return ([unfinished] if run.num_done < run.num_arms else []) + forced + notes
+    return ([unfinished] if run.num_done < run.num_trials else []) + forced + notes
 
 
 def _settings(run: RunFiles) -> dict[str, dict[str, str]]:

@@ -72,7 +72,7 @@ def comparisons_of(run: RunFiles) -> list[Comparison]:
 
 
 def ended_at(sampler: SamplerFiles) -> str:
-    """Return the mean accuracy of a sampler's finished arms, with its standard deviation."""
+    """Return the mean accuracy of a sampler's finished trials, with its standard deviation."""
     return _format.mean_and_spread([result["accuracy"] for result in sampler.done])
 
 
@@ -171,7 +171,7 @@ def _answer_columns() -> tuple[Column, ...]:
         Column(
             "drawn again",
             "Draws repeated because fewer than engine.quorum answered; sum over seeds.",
-            lambda sampler: f"{sum(line['attempt'] for arm in sampler.arms for line in arm.rounds):,}",
+            lambda sampler: f"{sum(line['attempt'] for trial in sampler.trials for line in trial.rounds):,}",
         ),
         Column(
             "evenness",
@@ -204,7 +204,7 @@ def _mean_of(values: list[float], write: Callable[[float], str] | None = None) -
 
 
 def _rounds(run: RunFiles, sampler: SamplerFiles) -> str:
-    done = [len(arm.rounds) for arm in sampler.arms]
+    done = [len(trial.rounds) for trial in sampler.trials]
     found = f"{min(done):,}" if min(done) == max(done) else f"{min(done):,}–{max(done):,}"
     early = sum(result["ended_by"] == "budget" for result in sampler.done)
     why = f"; {early} ended as nobody could afford another round" if early else ""
@@ -220,7 +220,7 @@ def _spent(sampler: SamplerFiles, unit: str) -> str:
 
 def _exploitability(sampler: SamplerFiles) -> str:
     gains = [result["game"]["exploitability"] for result in sampler.done]
-    lines = [line for arm in sampler.arms for line in arm.rounds if "replanned" in line]
+    lines = [line for trial in sampler.trials for line in trial.rounds if "replanned" in line]
     known = [one for one in [*gains, *(line.get("exploitability") for line in lines)] if one is not None]
     if not known:
         return "not played" if gains else _NOT_YET
@@ -245,14 +245,14 @@ def _played(sampler: SamplerFiles) -> str:
 
 def _left(sampler: SamplerFiles) -> str:
     known = [
-        arm.result["num_left"] if arm.result else len({who for line in arm.rounds for who in line["left"]})
-        for arm in sampler.arms
+        trial.result["num_left"] if trial.result else len({who for line in trial.rounds for who in line["left"]})
+        for trial in sampler.trials
     ]
     return f"{sum(known):,}"
 
 
 def _weighed(sampler: SamplerFiles) -> str:
-    lines = [line for arm in sampler.arms for line in arm.rounds]
+    lines = [line for trial in sampler.trials for line in trial.rounds]
     if not lines:
         return _NOT_YET
     largest = max(line["draw"]["largest_weight"] for line in lines)
@@ -264,8 +264,8 @@ def _weighed(sampler: SamplerFiles) -> str:
 def _by(name: str) -> Callable[[SamplerFiles], str]:
     def cell(sampler: SamplerFiles) -> str:
         kinds: Counter[str] = Counter()
-        for arm in sampler.arms:
-            for line in arm.rounds:
+        for trial in sampler.trials:
+            for line in trial.rounds:
                 for attempt in (line, *line.get("given_up", [])):
                     kinds.update(attempt[name])
         spelled = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
@@ -276,6 +276,6 @@ def _by(name: str) -> Callable[[SamplerFiles], str]:
 
 def _last(sampler: SamplerFiles, name: str) -> str:
     found = [float(track.values[-1]) for track in sampler.settled_tracks("draw", name)]
-    if not any(arm.rounds for arm in sampler.arms):
+    if not any(trial.rounds for trial in sampler.trials):
         return _NOT_YET
     return f"{statistics.fmean(found):.2f}" if found else "none"

@@ -49,7 +49,7 @@ def spent_by_client(done: Sequence[Done]) -> SpentByClient:
     for one in done:
         if one.cell.config.privacy.mode != "none":
             try:
-                found[one.cell.key] = _spent(RunStore(one.folder).arm(one.cell.sampler, one.cell.seed).ledger, one)
+                found[one.cell.key] = _spent(RunStore(one.folder).trial(one.cell.sampler, one.cell.seed).ledger, one)
             except FedpcsError as error:
                 unreadable[one.cell.key] = str(error)
     return SpentByClient(found, unreadable)

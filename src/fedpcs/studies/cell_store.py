@@ -20,7 +20,7 @@ from fedpcs.errors import CorruptFile
 from fedpcs.studies.grid import Cell, kept_key
 from fedpcs.trial.run_store import RunStore
 from fedpcs.trial.shapes import CellManifestShape, ResultShape, RoundShape, check_shape
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 _MOST_SECONDS = 1e10
 _MOST_REASON = 2000
@@ -34,7 +34,7 @@ class Done:
 
     Attributes:
         cell: Which.
-        result: What its arm came to.
+        result: What its trial came to.
         rounds: Its log.
         manifest: What it was run with.
         seconds: How long its rounds took; None if that was not kept.
@@ -73,9 +73,9 @@ class CellStore:
                 return result.parent
         return None
 
-    def arm_of(self, cell: Cell) -> ArmStore:
-        """Return the one arm of that run."""
-        return self.run_of(cell).arm(cell.sampler, cell.seed)
+    def trial_of(self, cell: Cell) -> TrialStore:
+        """Return the one trial of that run."""
+        return self.run_of(cell).trial(cell.sampler, cell.seed)
 
     def is_done(self, cell: Cell) -> bool:
         """Say whether a cell has its result."""
@@ -108,7 +108,7 @@ class CellStore:
     def num_rounds_done(self, cell: Cell) -> int:
         """Return how many rounds of a cell are in its log."""
         try:
-            return sum(line.endswith(b"\n") for line in lines_of(self.arm_of(cell).log))
+            return sum(line.endswith(b"\n") for line in lines_of(self.trial_of(cell).log))
         except OSError:
             return 0
 
@@ -118,21 +118,21 @@ class CellStore:
         Raises:
             CorruptFile: It is not whole, or not the cell its folder's name says.
         """
-        run, arm = self.run_of(cell), self.arm_of(cell)
+        run, trial = self.run_of(cell), self.trial_of(cell)
         remedy = f"Delete the folder {run.folder}, and the cell is run again."
-        result = _read(arm.folder / "result.json", ResultShape, remedy)
+        result = _read(trial.folder / "result.json", ResultShape, remedy)
         manifest = _read(run.folder / "manifest.json", CellManifestShape, remedy)
         is_other_run = kept_key(manifest["config"]) not in (cell.key, None)  # its name has the key too
         if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
-        rounds = tuple(arm.rounds(remedy))
+        rounds = tuple(trial.rounds(remedy))
         if len(rounds) < result["rounds"]:
             heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
             raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
         for number, line in enumerate(rounds):
-            check_shape(line, RoundShape, f"{arm.log}: line {number + 1}", remedy)
+            check_shape(line, RoundShape, f"{trial.log}: line {number + 1}", remedy)
             if line["round"] != number:
-                raise CorruptFile(f"{arm.log}: line {number + 1} is of round {line['round']}. {remedy}")
+                raise CorruptFile(f"{trial.log}: line {number + 1} is of round {line['round']}. {remedy}")
         return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy), run.folder)
 
     def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:

@@ -29,14 +29,14 @@ from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.studies.paired import joint_confidence, paired_difference
 
-Result = Mapping[str, Any]  # of a finished arm
+Result = Mapping[str, Any]  # of a finished trial
 Measure = Literal["accuracy", "epsilon", "paid"]
 Verdict = Literal["higher", "lower", "equal", "cannot be told apart", "one seed"]
 MEASURES: tuple[Measure, ...] = ("accuracy", "epsilon", "paid")
 HEADINGS: dict[Measure, str] = {"accuracy": "accuracy", "epsilon": "ε of the median client", "paid": "pay"}
 
 MEANINGS: dict[Measure, str] = {
-    "accuracy": "how much higher the first one's is, in points: mean over pairs of arms with the same seed, and the "
+    "accuracy": "how much higher the first one's is, in points: mean over pairs of trials with the same seed, and the "
     "ends of its t-interval. Without a sign it is sure: the interval has no zero in it. Intervals speak of other "
     "seeds, not of other test records or other clients",
     "epsilon": "how much more the median client spends, in per cent: geometric mean of the pairs' ratios, likewise",
@@ -181,7 +181,7 @@ def compare_each(results: Mapping[str, Sequence[Result]]) -> list[Comparison]:
     """Compare one sampler with each of the others: FedPCS if it takes part, else the first that is not random sampling.
 
     Args:
-        results: Of finished arms, by sampler; a sampler of which nothing is done counts among those compared.
+        results: Of finished trials, by sampler; a sampler of which nothing is done counts among those compared.
     """
     if len(results) < 2:
         return []
@@ -197,7 +197,7 @@ def compare(
 
     Args:
         sampler: Who is told of.
-        mine: Results of its finished arms.
+        mine: Results of its finished trials.
         other: With whom it is compared.
         theirs: Results of the other's.
         num_compared: So many comparisons hold together with 95 % confidence, each being widened (Bonferroni).

@@ -58,7 +58,7 @@ class Series:
     def curve(self, *path: str) -> tuple[FloatArray, FloatArray]:
         """Return (rounds,) that were evaluated, counted from 1, and (seeds, rounds) some quantity after each.
 
-        Only the rounds that all seeds have: an arm may end early. The quantity is named as for `number`.
+        Only the rounds that all seeds have: a trial may end early. The quantity is named as for `number`.
         """
         lines = [
             [(line["round"] + 1, None if line["accuracy"] is None else _at(line, path)) for line in one.rounds]

@@ -1,6 +1,6 @@
 """What several seeds say: a mean with its spread, and whether one of two things differs from the other seed by seed.
 
-Two arms that share a seed share a split and a start. Their difference within each seed is free of what the seed
+Two trials that share a seed share a split and a start. Their difference within each seed is free of what the seed
 brought, so it is the differences that are averaged and given an interval (Student 1908). What all seeds share, such as
 a population, no interval over seeds speaks of.
 """
@@ -96,7 +96,7 @@ def paired_difference(
 
     Args:
         a: One number per seed.
-        b: The other arm's numbers, for the same seeds in the same order.
+        b: The other trial's numbers, for the same seeds in the same order.
         confidence: How often such intervals cover the mean, strictly between 0 and 1.
         resolution: Least deviation that is believed: accuracies are counted in whole test records, and seeds that agree
             by chance do not make a sure thing.

@@ -65,7 +65,7 @@ def caveats(run: RunFiles) -> list[str]:
             "Some clients reached their limit and left; the game's certificate is of clients that play to the end, and "
             "does not know of limits."
         )
-    if run.num_arms > 1:
+    if run.num_trials > 1:
         found.append(
             "Each sampler and seed is a federation of its own; run on the same people, all of them together would cost "
             "the sum of their ρ."

@@ -1,4 +1,4 @@
-"""A run's folder as a report reads it: the configuration, the manifest, and every arm's log and result."""
+"""A run's folder as a report reads it: the configuration, the manifest, and every trial's log and result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedpcs._validate import FloatArray
-from fedpcs.studies.run_shape import check_arm
+from fedpcs.studies.run_shape import check_trial
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.run_store import RunStore
 
@@ -33,7 +33,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class ArmFiles:
+class TrialFiles:
     """One sampler with one seed: the rounds it logged, and its result once it is done."""
 
     seed: int
@@ -50,26 +50,26 @@ class ArmFiles:
 
 @dataclass(frozen=True)
 class SamplerFiles:
-    """All arms of one sampler, in the order of the seeds."""
+    """All trials of one sampler, in the order of the seeds."""
 
     name: str
-    arms: tuple[ArmFiles, ...]
+    trials: tuple[TrialFiles, ...]
 
     @property
     def done(self) -> list[dict[str, Any]]:
-        """The results of arms that are done."""
-        return [arm.result for arm in self.arms if arm.result is not None]
+        """The results of trials that are done."""
+        return [trial.result for trial in self.trials if trial.result is not None]
 
     def tracks(self, *path: str) -> list[Track]:
-        """Return a number over rounds, for every arm that has it."""
-        return _known(arm.track(*path) for arm in self.arms)
+        """Return a number over rounds, for every trial that has it."""
+        return _known(trial.track(*path) for trial in self.trials)
 
     def settled_tracks(self, *path: str) -> list[Track]:
-        """Return the tracks to average: those of arms that are done, so that one just begun does not cut them short.
+        """Return the tracks to average: those of trials that are done, so that one just begun does not cut them short.
 
         As long as none is done, those of all.
         """
-        return _known(arm.track(*path) for arm in self.arms if arm.result is not None) or self.tracks(*path)
+        return _known(trial.track(*path) for trial in self.trials if trial.result is not None) or self.tracks(*path)
 
 
 @dataclass(frozen=True)
@@ -81,9 +81,9 @@ class RunFiles:
     samplers: tuple[SamplerFiles, ...]
 
     @property
-    def num_arms(self) -> int:
-        """How many arms the run has."""
-        return sum(len(sampler.arms) for sampler in self.samplers)
+    def num_trials(self) -> int:
+        """How many trials the run has."""
+        return sum(len(sampler.trials) for sampler in self.samplers)
 
     @property
     def num_done(self) -> int:
@@ -99,7 +99,7 @@ def read_run(store: RunStore) -> RunFiles:
     """
     config = store.config()
     samplers = [
-        SamplerFiles(name, tuple(read_arm(store, name, seed, config.data.num_clients) for seed in config.seeds))
+        SamplerFiles(name, tuple(read_trial(store, name, seed, config.data.num_clients) for seed in config.seeds))
         for name in config.sampling.samplers
     ]
     return RunFiles(config, store.manifest, tuple(samplers))
@@ -119,16 +119,16 @@ def mean_track(tracks: Sequence[Track]) -> Track:
     return Track(table[0], table[1:].mean(axis=0))
 
 
-def read_arm(store: RunStore, sampler: str, seed: int, num_clients: int) -> ArmFiles:
+def read_trial(store: RunStore, sampler: str, seed: int, num_clients: int) -> TrialFiles:
     """Read the files of one sampler with one seed.
 
     Raises:
         CorruptFile: One is damaged.
     """
-    arm = store.arm(sampler, seed)
-    rounds, result = tuple(arm.rounds()), arm.result
-    check_arm(arm.folder, rounds, result, num_clients)
-    return ArmFiles(seed, rounds, result)
+    trial = store.trial(sampler, seed)
+    rounds, result = tuple(trial.rounds()), trial.result
+    check_trial(trial.folder, rounds, result, num_clients)
+    return TrialFiles(seed, rounds, result)
 
 
 def _known(tracks: Iterable[Track]) -> list[Track]:

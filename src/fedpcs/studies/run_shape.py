@@ -1,4 +1,4 @@
-"""What a run's report reads of an arm, checked before anything is drawn."""
+"""What a run's report reads of a trial, checked before anything is drawn."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from fedpcs.trial.shapes import RoundShape, check_shape
 _REMEDY = "Put back a copy of the file, or start a new run."
 
 
-def check_arm(folder: Path, rounds: Sequence[Any], result: Any, num_clients: int) -> None:
-    """Check that an arm's log and its result, where it has one, hold what is shown, and agree with each other.
+def check_trial(folder: Path, rounds: Sequence[Any], result: Any, num_clients: int) -> None:
+    """Check that a trial's log and its result, where it has one, hold what is shown, and agree with each other.
 
     Raises:
         CorruptFile: They do not; says which file, what is wrong, and the remedy.

@@ -21,7 +21,7 @@ from fedpcs.learning.curvature import Bend, bend_of, mean_curvature, top_curvatu
 from fedpcs.learning.datasets import Dataset, normalised
 from fedpcs.learning.layout import Values, flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
-from fedpcs.studies.run_files import read_arm
+from fedpcs.studies.run_files import read_trial
 from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound, with_momentum
 from fedpcs.theory.bound import Bound
 from fedpcs.theory.estimates import Estimates, from_log
@@ -46,7 +46,7 @@ _LITTLE = 0.1
 
 
 @dataclass(frozen=True)
-class ArmTheory:
+class TrialTheory:
     """One sampler against theory: means over seeds, of each round.
 
     Attributes:
@@ -107,7 +107,7 @@ class ArmTheory:
         return ADVICE[self.largest] if sum(max(one, 0.0) for one in self.shares.values()) >= _LITTLE else _FINE
 
 
-def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None) -> list[ArmTheory]:
+def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None) -> list[TrialTheory]:
     """Make a finished run again and hold every sampler of it against theory.
 
     Args:
@@ -129,7 +129,7 @@ def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | No
         watched, is_same = [], True
         for seed in config.seeds:
             lines, models = _made_again(config, sampler, seed, data_dir, folder / "games", watcher or Silent())
-            logged = [line["loss"] for line in read_arm(store, sampler, seed, config.data.num_clients).rounds]
+            logged = [line["loss"] for line in read_trial(store, sampler, seed, config.data.num_clients).rounds]
             is_same = is_same and logged == [line["loss"] for line in lines]
             watched.append(_watched(config, dataset, seed, lines, models))
         one = _mean(sampler, watched, _step_size(config, dataset), is_same)
@@ -142,7 +142,7 @@ def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | No
 class _Recorder:
     """Keeps each round's line and model as a run writes them."""
 
-    arm_folder: Path
+    trial_folder: Path
     told: Watcher
     lines: list[dict[str, Any]] = field(default_factory=list)
     models: list[Values] = field(default_factory=list)
@@ -151,14 +151,14 @@ class _Recorder:
         """Pass it on."""
         self.told.say(words)
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
         """Pass it on."""
-        self.told.begin(arm, num_rounds, num_done)
+        self.told.begin(trial, num_rounds, num_done)
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None:
         """Keep the round, and what the model was after it."""
         self.lines.append(record)
-        latest = checkpoint.latest(self.arm_folder)
+        latest = checkpoint.latest(self.trial_folder)
         assert latest is not None
         self.models.append(latest[0].parameters)
         self.told.round_done(record, seconds)
@@ -167,7 +167,7 @@ class _Recorder:
 def _made_again(
     config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Watcher
 ) -> tuple[list[dict[str, Any]], list[Values]]:
-    """Run one arm again; return its log and the model after each round."""
+    """Run one trial again; return its log and the model after each round."""
     settings = {name: value for name, value in config.sampling.settings.items() if name == sampler}
     kind = "workers" if config.engine.kind == "flower" else config.engine.kind
     again = config.model_copy(
@@ -181,12 +181,12 @@ def _made_again(
     )
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
-        recorder = _Recorder(RunStore(folder).arm(sampler, seed).checkpoints, watcher)
+        recorder = _Recorder(RunStore(folder).trial(sampler, seed).checkpoints, watcher)
         start_run(again, folder, data_dir, recorder, games=games if games.exists() else None)
     return recorder.lines, recorder.models
 
 
-def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray, is_same: bool) -> ArmTheory:
+def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray, is_same: bool) -> TrialTheory:
     """Return means over seeds; only the rounds that all have."""
     length = min(one.loss.size for one in watched)
 
@@ -196,7 +196,7 @@ def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray,
     bounds, accounts = [progress_bound(one) for one in watched], [account(one) for one in watched]
     loss, change = mean([one.loss for one in watched]), mean([one.change for one in watched])
     steepness, gain = mean([one.gradient_norm**2 for one in watched]), mean([one.gain for one in watched])
-    return ArmTheory(
+    return TrialTheory(
         sampler=sampler,
         num_seeds=len(watched),
         loss=np.append(loss, loss[-1] + change[-1]),

@@ -1,4 +1,4 @@
-"""What one arm of a run is: a sampler with a seed, the clients' data, and the server's plan made of both."""
+"""What one trial of a run is: a sampler with a seed, the clients' data, and the server's plan made of both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fedpcs.trial.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class Arm:
+class Trial:
     """One sampler with one seed."""
 
     sampler: str
@@ -119,21 +119,21 @@ def client_plan(config: RunConfig, seed: int, device: str = "cpu") -> ClientPlan
 
 def server_plan(
     config: RunConfig,
-    arm: Arm,
+    trial: Trial,
     sampler: Sampler,
     schedule: Schedule,
     data: PartitionedData,
     model: nn.Module,
     device: str = "cpu",
 ) -> ServerPlan:
-    """Return the federation an arm of a run is."""
+    """Return the federation a trial of a run is."""
     counts = counts_of(data) if "label_counts" in sampler.reads else None
-    return plan_for(config, arm, sampler, schedule, data.num_samples, model, device, counts)
+    return plan_for(config, trial, sampler, schedule, data.num_samples, model, device, counts)
 
 
 def plan_for(
     config: RunConfig,
-    arm: Arm,
+    trial: Trial,
     sampler: Sampler,
     schedule: Schedule,
     num_samples: NDArray[np.int64],
@@ -144,9 +144,9 @@ def plan_for(
     """Return the same from what a server knows of clients' data: how many records each has, and counts if asked for."""
     training, privacy = config.training, config.privacy
     return ServerPlan(
-        run=f"{config.name}/{arm.sampler}/{arm.seed}",
-        seed=arm.seed,
-        client=client_plan(config, arm.seed, device),
+        run=f"{config.name}/{trial.sampler}/{trial.seed}",
+        seed=trial.seed,
+        client=client_plan(config, trial.seed, device),
         layout=layout_of(model),
         num_samples=num_samples,
         sampler=sampler,

@@ -43,7 +43,7 @@ class SimulatedMembers:
     device: str
 
     def __call__(self, context: Any, run: str) -> Member:
-        """Return a node's client in an arm, which ends in its seed; nameless, it is only asked for its number."""
+        """Return a node's client in a trial, which ends in its seed; nameless, it is only asked for its number."""
         from fedpcs.engines.flower.client_app import Member
 
         client = int(context.node_config["partition-id"])
@@ -55,7 +55,7 @@ class SimulatedMembers:
 
 @functools.lru_cache(maxsize=1)
 def _side(config_json: str, seed: int, data_dir: str | None, device: str) -> ClientSide:
-    """Return all clients of an arm; each of Ray's processes makes them once."""
+    """Return all clients of a trial; each of Ray's processes makes them once."""
     config = RunConfig.model_validate_json(config_json)
     dataset = load_for(config, None if data_dir is None else Path(data_dir))
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
@@ -78,7 +78,7 @@ def check_installed() -> None:
 
 @contextmanager
 def flower_federation(config: RunConfig, data_dir: Path | None, device: str) -> Iterator[Federation]:
-    """Give a federation that Flower simulates: all arms of a run share it."""
+    """Give a federation that Flower simulates: all trials of a run share it."""
     from fedpcs.engines.flower.simulation import simulated_federation
 
     where = None if data_dir is None else str(data_dir.resolve())
@@ -91,7 +91,7 @@ def flower_federation(config: RunConfig, data_dir: Path | None, device: str) -> 
 def flower_engine(
     federation: Federation, plan: ClientPlan, model: nn.Module, data: ClientData, seconds: float
 ) -> Engine:
-    """Return an engine for one arm; models are evaluated here, on the server's own records."""
+    """Return an engine for one trial; models are evaluated here, on the server's own records."""
     from fedpcs.engines.flower.grid_engine import GridEngine
 
     here = InProcessEngine(ClientSide(plan, model, data))

@@ -1,4 +1,4 @@
-"""One arm from its first round, or from its last checkpoint, to its result.
+"""One trial from its first round, or from its last checkpoint, to its result.
 
 The order within a round is what makes a crash harmless. Privacy is charged before tasks leave; rewards are owed when
 updates are in; the log line is on the disk before the checkpoint that makes the round count. A run that stops anywhere
@@ -33,7 +33,7 @@ from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.trial import checkpoint
 from fedpcs.trial.records import Spent, draw_record, known_client, round_record, spent_so_far
 from fedpcs.trial.replanning import Planner
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 _LONGEST_REASON = 500
 # Honest updates refused for their norm, in all rounds of a run together.
@@ -43,7 +43,7 @@ _LEDGER_LOST = "{path}: charges of rounds that are done are missing. Put back a 
 
 @dataclass(frozen=True)
 class Settings:
-    """How an arm is run, beside what it computes.
+    """How a trial is run, beside what it computes.
 
     Attributes:
         delta: δ of the ε that is reported.
@@ -70,7 +70,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Finished:
-    """An arm that has come to its end.
+    """A trial that has come to its end.
 
     Attributes:
         state: After the last round.
@@ -87,7 +87,7 @@ class Finished:
     ended_by: str
 
 
-def run_arm(plan: ServerPlan, parameters: Values, engine: Engine, store: ArmStore, settings: Settings) -> Finished:
+def run_trial(plan: ServerPlan, parameters: Values, engine: Engine, store: TrialStore, settings: Settings) -> Finished:
     """Run the rounds that are not yet done.
 
     Args:
@@ -134,7 +134,7 @@ def run_arm(plan: ServerPlan, parameters: Values, engine: Engine, store: ArmStor
 
 
 def _restored(
-    plan: ServerPlan, parameters: Values, store: ArmStore, settings: Settings
+    plan: ServerPlan, parameters: Values, store: TrialStore, settings: Settings
 ) -> tuple[ServerPlan, ServerState]:
     found = checkpoint.latest(store.checkpoints)
     store.keep_rounds(0 if found is None else found[0].next_round)

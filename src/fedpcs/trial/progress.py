@@ -12,24 +12,24 @@ from fedpcs.trial.progress_bar import ProgressBar
 
 
 class Display(ProgressBar):
-    """A bar over all rounds of all arms; without a terminal a line at the start, each minute, and for every arm."""
+    """A bar over all rounds of all trials; without a terminal a line at the start, each minute, and for every trial."""
 
     def __init__(self, config: RunConfig) -> None:
         total = config.rounds * len(config.seeds) * len(config.sampling.samplers)
         news = TextColumn("{task.fields[news]}")
         super().__init__(total, MofNCompleteColumn(), news, TimeRemainingColumn(compact=True), line=self._now)
-        self._arm, self._num_rounds, self._left, self._news = "getting ready", config.rounds, config.rounds, ""
+        self._trial, self._num_rounds, self._left, self._news = "getting ready", config.rounds, config.rounds, ""
         self._left_in_all, self._timed, self._seconds = total, 0, 0.0
         self._has_begun = False
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
-        """Show which arm is running."""
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
+        """Show which trial is running."""
         if not self._console.is_terminal and not self._has_begun:
             self.say(f"{self._left_in_all:,} rounds in all; a line each minute says how far they are")
         self._has_begun = True
-        self._arm, self._num_rounds, self._left, self._news = arm, num_rounds, num_rounds - num_done, ""
+        self._trial, self._num_rounds, self._left, self._news = trial, num_rounds, num_rounds - num_done, ""
         self._left_in_all -= num_done
-        self._progress.update(self._bar, description=arm, advance=num_done)
+        self._progress.update(self._bar, description=trial, advance=num_done)
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None:
         """Show a finished round."""
@@ -38,10 +38,10 @@ class Display(ProgressBar):
         self._timed, self._seconds = self._timed + 1, self._seconds + seconds
         self._progress.update(self._bar, advance=1, news=news)
         if not self._console.is_terminal and self._left == 0:
-            self.say(f"{self._arm}: {news}")
+            self.say(f"{self._trial}: {news}")
 
     def _now(self) -> str:
-        done = f"{self._arm}: round {self._num_rounds - self._left} of {self._num_rounds}"
+        done = f"{self._trial}: round {self._num_rounds - self._left} of {self._num_rounds}"
         pace = self._seconds / self._timed if self._timed else 0.0
         left = f"about {_format.duration(pace * self._left_in_all)} left" if self._timed else ""
         return ", ".join(part for part in (done, self._news, left) if part)

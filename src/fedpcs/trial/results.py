@@ -1,4 +1,4 @@
-"""What a run leaves behind when it is done: each arm's result, and the run's."""
+"""What a run leaves behind when it is done: each trial's result, and the run's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import Sampler, disclosure
-from fedpcs.trial.assemble import Arm
+from fedpcs.trial.assemble import Trial
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.loop import Finished
 from fedpcs.trial.records import finite_or_none
@@ -15,9 +15,9 @@ from fedpcs.trial.run_store import RunStore
 from fedpcs.trial.schedule import Schedule, selection_of
 
 
-def arm_result(
+def trial_result(
     config: RunConfig,
-    arm: Arm,
+    trial: Trial,
     sampler: Sampler,
     plan: ServerPlan,
     schedule: Schedule,
@@ -25,10 +25,10 @@ def arm_result(
     num_tests: int,
     label_counts: list[list[int]] | None = None,
 ) -> dict[str, Any]:
-    """Return what an arm came to."""
+    """Return what a trial came to."""
     return {
-        "sampler": arm.sampler,
-        "seed": arm.seed,
+        "sampler": trial.sampler,
+        "seed": trial.seed,
         "accuracy": finished.score.accuracy,
         "loss": finite_or_none(finished.score.loss),
         "rounds": finished.state.next_round,
@@ -56,7 +56,7 @@ def arm_result(
 
 
 def run_result(store: RunStore, config: RunConfig) -> dict[str, Any]:
-    """Return what all arms came to."""
-    arms = [store.arm(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
-    found = [arm for arm in arms if arm is not None]
-    return {"name": config.name, "arms": found, "is_exhausted": all(arm["ended_by"] == "budget" for arm in found)}
+    """Return what all trials came to."""
+    trials = [store.trial(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
+    found = [trial for trial in trials if trial is not None]
+    return {"name": config.name, "trials": found, "is_exhausted": all(trial["ended_by"] == "budget" for trial in found)}

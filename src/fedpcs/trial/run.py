@@ -26,7 +26,7 @@ from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import Sampler
 from fedpcs.trial import flower_run
 from fedpcs.trial.assemble import (
-    Arm,
+    Trial,
     counts_of,
     dealt_out,
     delta_note,
@@ -37,10 +37,10 @@ from fedpcs.trial.assemble import (
     server_plan,
 )
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.loop import Settings, run_arm
+from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.preflight import try_out, untrained_classes
 from fedpcs.trial.replanning import Replanner
-from fedpcs.trial.results import arm_result, run_result
+from fedpcs.trial.results import run_result, trial_result
 from fedpcs.trial.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
 from fedpcs.trial.schedule import Schedule, is_played, selection_of
 from fedpcs.trial.schedule_store import remembered_schedule, schedule_key, schedule_path
@@ -60,7 +60,7 @@ class Silent:
     def say(self, words: str) -> None:
         """Say nothing."""
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
         """Say nothing."""
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None:
@@ -73,8 +73,8 @@ class Watcher(Protocol):
     def say(self, words: str) -> None:
         """Something happened."""
 
-    def begin(self, arm: str, num_rounds: int, num_done: int) -> None:
-        """An arm begins, with some of its rounds done before."""
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
+        """A trial begins, with some of its rounds done before."""
 
     def round_done(self, record: dict[str, Any], seconds: float) -> None:
         """A round was saved."""
@@ -82,7 +82,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class _Session:
-    """What all arms of a run share.
+    """What all trials of a run share.
 
     Attributes:
         store: The run's folder.
@@ -190,44 +190,44 @@ def _federation(config: RunConfig, data_dir: Path | None, device: str) -> Iterat
 
 
 def _carry_on(session: _Session, device: str) -> RunStore:
-    """Do what is not done yet: arms, then the result."""
+    """Do what is not done yet: trials, then the result."""
     store, config, watcher = session.store, session.config, session.watcher
     if config.data.validation_share > 0.0:
         watcher.say("accuracies are on validation records, for tuning; test records are not read")
     with stop_signal() as stopping:
-        for arm in [Arm(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
-            if store.arm(arm.sampler, arm.seed).result is not None:
-                watcher.begin(f"{arm.sampler}, seed {arm.seed}", config.rounds, config.rounds)
+        for trial in [Trial(sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]:
+            if store.trial(trial.sampler, trial.seed).result is not None:
+                watcher.begin(f"{trial.sampler}, seed {trial.seed}", config.rounds, config.rounds)
                 continue
             try:
-                _run_one(session, arm, device, stopping.is_set)
+                _run_one(session, trial, device, stopping.is_set)
             except DeviceLost as error:
                 if config.engine.if_device_lost == "stop" or device == "cpu":
                     raise
                 store.add_note(f"{error} Trained on the CPU from there on.")
                 watcher.say(f"{error} Going on on the CPU.")
                 device = "cpu"
-                _run_one(session, arm, device, stopping.is_set)
+                _run_one(session, trial, device, stopping.is_set)
     store.finish(run_result(store, config))
     return store
 
 
-def _run_one(session: _Session, arm: Arm, device: str, wants_stop: Callable[[], bool]) -> None:
+def _run_one(session: _Session, trial: Trial, device: str, wants_stop: Callable[[], bool]) -> None:
     config, dataset, watcher = session.config, session.dataset, session.watcher
-    sampler = sampler_of(config, arm.sampler)
+    sampler = sampler_of(config, trial.sampler)
     schedule = _schedule(session, sampler)
-    data = dealt_out(config, dataset, arm.seed)
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=arm.seed)
-    plan = server_plan(config, arm, sampler, schedule, data, model, device)
-    store = session.store.arm(arm.sampler, arm.seed)
+    data = dealt_out(config, dataset, trial.seed)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=trial.seed)
+    plan = server_plan(config, trial, sampler, schedule, data, model, device)
+    store = session.store.trial(trial.sampler, trial.seed)
     store.create()
     with _engine(session, plan, model, data) as engine, _notifier(session, store.folder) as notify:
-        watcher.begin(f"{arm.sampler}, seed {arm.seed}", plan.num_rounds, len(store.rounds()))
+        watcher.begin(f"{trial.sampler}, seed {trial.seed}", plan.num_rounds, len(store.rounds()))
         settings = _settings(session, sampler, schedule, notify, wants_stop)
-        finished = run_arm(plan, flat_parameters(model), engine, store, settings)
+        finished = run_trial(plan, flat_parameters(model), engine, store, settings)
     load_parameters(model, torch.from_numpy(finished.model))
     store.save_model(model.state_dict())
-    store.finish(arm_result(config, arm, sampler, plan, schedule, finished, data.num_tests, _label_counts(data)))
+    store.finish(trial_result(config, trial, sampler, plan, schedule, finished, data.num_tests, _label_counts(data)))
 
 
 def _schedule(session: _Session, sampler: Sampler) -> Schedule:
@@ -320,7 +320,7 @@ def _label_counts(data: PartitionedData) -> list[list[int]] | None:
 
 
 def raise_if_exhausted(store: RunStore) -> None:
-    """Raise if every arm ended because nobody could afford another round; models and report are there all the same."""
+    """Raise if every trial ended because nobody could afford another round; models and report are there anyway."""
     result = store.result
     if result is not None and result["is_exhausted"]:
         raise BudgetExhausted(

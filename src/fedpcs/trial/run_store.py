@@ -1,6 +1,6 @@
-"""A run on disk: what was asked for, what it ran on, its arms, its report, and its result written last.
+"""A run on disk: what was asked for, what it ran on, its trials, its report, and its result written last.
 
-config.toml   manifest.json   lock   arms/SAMPLER-seedN/…   report.html   result.json
+config.toml   manifest.json   lock   trials/SAMPLER-seedN/…   report.html   result.json
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.trial.config import RunConfig, as_toml, load_run_config
 from fedpcs.trial.same_code import code_digest
 from fedpcs.trial.shapes import ManifestShape, RunResultShape, check_shape
-from fedpcs.trial.store import ArmStore
+from fedpcs.trial.store import TrialStore
 
 _LIBRARIES = ("fedpcs", "torch", "numpy", "numba", "scipy")
 # What must be the same for a resumed run to equal one that never stopped.
@@ -63,9 +63,9 @@ class RunStore:
         check_shape(found, ManifestShape, str(path), NEW_RUN)
         return found
 
-    def arm(self, sampler: str, seed: int) -> ArmStore:
+    def trial(self, sampler: str, seed: int) -> TrialStore:
         """Return the store of one sampler and seed."""
-        return ArmStore(self.folder / "arms" / f"{sampler.replace(':', '.')}-seed{seed}")
+        return TrialStore(self.folder / "trials" / f"{sampler.replace(':', '.')}-seed{seed}")
 
     def config(self) -> RunConfig:
         """Read the configuration the run was made with.

@@ -1,4 +1,4 @@
-"""Solved games on disk: a game takes longer to solve than to read, and many arms play the same one.
+"""Solved games on disk: a game takes longer to solve than to read, and many trials play the same one.
 
 A file's name is a digest of all that a schedule depends on, the solver's own code included, so a file is either the
 answer to the question asked or is not found.

@@ -45,7 +45,7 @@ class _Game(BaseModel):
 
 
 class ResultShape(BaseModel):
-    """An arm's `result.json`."""
+    """A trial's `result.json`."""
 
     model_config = _SHAPE
     sampler: str
@@ -72,7 +72,7 @@ class RunResultShape(BaseModel):
 
     model_config = _SHAPE
     name: str
-    arms: list[ResultShape]
+    trials: list[ResultShape]
     is_exhausted: bool
 
 
@@ -93,7 +93,7 @@ class _Attempt(BaseModel):
 
 
 class RoundShape(_Attempt):
-    """A line of an arm's log."""
+    """A line of a trial's log."""
 
     round: int = Field(ge=0, le=100_000)
     rule: str

@@ -1,4 +1,4 @@
-"""One arm of a run on disk: its log, its ledger, its checkpoints, its model, and its result written last."""
+"""One trial of a run on disk: its log, its ledger, its checkpoints, its model, and its result written last."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fedpcs.trial.shapes import ResultShape, check_shape
 
 
 @dataclass(frozen=True)
-class ArmStore:
+class TrialStore:
     """The folder of one sampler and seed.
 
     Attributes:
@@ -53,7 +53,7 @@ class ArmStore:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What the arm came to; None while it is not done."""
+        """What the trial came to; None while it is not done."""
         path = self.folder / "result.json"
         if not path.exists():
             return None
@@ -139,7 +139,7 @@ class ArmStore:
         write_whole(self.folder / "model.pt", buffer.getvalue())
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Write the result: the arm is done."""
+        """Write the result: the trial is done."""
         write_json(self.folder / "result.json", result)
 
 

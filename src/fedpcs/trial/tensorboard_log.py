@@ -1,4 +1,4 @@
-"""A run's rounds as TensorBoard shows them: accuracy, loss, ε, budgets and norms, one folder for each arm.
+"""A run's rounds as TensorBoard shows them: accuracy, loss, ε, budgets and norms, one folder for each trial.
 
 TensorBoard is the extra `tensorboard`, and its files are a copy for looking at: `rounds.jsonl`
 has all there is, and nothing is ever read from here.
@@ -55,7 +55,7 @@ def tensorboard_log(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Give what writes each finished round to TensorBoard; its file is closed at the end of the block.
 
     Args:
-        folder: The arm's; event files go to `tensorboard/` in it.
+        folder: The trial's; event files go to `tensorboard/` in it.
 
     Yields:
         A function to be called with each line of `rounds.jsonl`, in order.

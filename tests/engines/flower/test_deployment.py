@@ -97,11 +97,11 @@ class Deployment:
         pairs = [line.split(maxsplit=1) for line in listed.splitlines()]
         return [int(pid) for pid, *words in pairs if int(pid) in below and name in words[0] and is_alive(int(pid))]
 
-    def arm(self, run_dir="run"):
-        return RunStore(self.folder / run_dir).arm("fedpcs", 0)
+    def trial(self, run_dir="run"):
+        return RunStore(self.folder / run_dir).trial("fedpcs", 0)
 
     def rounds(self):
-        path = self.arm().folder / "rounds.jsonl"
+        path = self.trial().folder / "rounds.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def agreed(self, number):
@@ -110,12 +110,12 @@ class Deployment:
 
     def charges(self, number=None):
         """Return (round, client, billionths) of every charge: of a client's own ledger, or of the server's."""
-        path = self.arm().ledger if number is None else self.folder / f"client{number}" / "ledger.sqlite"
+        path = self.trial().ledger if number is None else self.folder / f"client{number}" / "ledger.sqlite"
         return table(path, "SELECT round_index, client, rho_nanos FROM charges ORDER BY rowid")
 
     def owed(self):
         return table(
-            self.arm().ledger, "SELECT round_index, client, amount_nanos FROM rewards ORDER BY round_index, client"
+            self.trial().ledger, "SELECT round_index, client, amount_nanos FROM rewards ORDER BY round_index, client"
         )
 
 
@@ -351,7 +351,7 @@ def test_a_server_without_quorum_or_killed_goes_on_where_it_was_and_forgets_no_p
     assert "QuorumNotReached" in said
     assert "round 1: fewer than 60%" in said
     assert [line["round"] for line in federation.rounds()] == [0]
-    state, _, _ = checkpoint.latest(federation.arm().checkpoints)
+    state, _, _ = checkpoint.latest(federation.trial().checkpoints)
     assert state.next_round == 1
     before = federation.charges()
     assert [index for index, _, _ in before] == [0] * 3 + [1] * 6  # two attempts were paid for
@@ -444,7 +444,7 @@ def test_honest_nodes_spend_nothing_on_a_server_that_changed_a_line_and_keep_the
     for path in [
         *tmp_path.glob("*.log"),
         *tmp_path.glob("client*/agreed.json"),
-        *tmp_path.glob("run/arms/*/*.*"),
+        *tmp_path.glob("run/trials/*/*.*"),
         *tmp_path.glob("run/*.*"),
     ]:
         if path.is_file() and "ledger" not in path.name:

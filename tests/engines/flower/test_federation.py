@@ -180,7 +180,7 @@ def test_what_crosses_the_wire_is_this_and_nothing_else(finished):
 
 def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finished):
     folder, _, store, said = finished
-    ledger = store.arm("fedpcs", 0).ledger
+    ledger = store.trial("fedpcs", 0).ledger
     charged = columns(ledger, "SELECT client, round_index, rho_nanos FROM charges")
     for number in range(3):
         own = columns(folder / f"client{number}" / "ledger.sqlite", "SELECT round_index, rho_nanos FROM charges")
@@ -191,7 +191,7 @@ def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finish
     budgets = {(client, t): nanos for client, t, nanos in charged}
     for client, t, amount in rewards:
         assert amount == pytest.approx(6.0 * budgets[client, t] / 0.01, rel=1e-6, abs=1.0) or amount == 0
-    assert store.result["arms"][0]["accuracy"] > 0.3
+    assert store.result["trials"][0]["accuracy"] > 0.3
     assert (folder / "done").read_text() == str(store.folder)
     assert sum("is connected" in words for words in said) == 3
 
@@ -216,7 +216,7 @@ def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(w
     wire.on_push = kill
     with pytest.raises(Killed):
         serve_quietly(wire, config, tmp_path / "run")
-    ledger = tmp_path / "run" / "arms" / "fedpcs-seed0" / "ledger.sqlite"
+    ledger = tmp_path / "run" / "trials" / "fedpcs-seed0" / "ledger.sqlite"
     charged = columns(ledger, "SELECT number, client, round_index, attempt FROM charges ORDER BY number")
     paid = columns(ledger, "SELECT client, round_index, amount_nanos FROM rewards")
     assert {t for _, t, _ in paid} == {0, 1}
@@ -229,7 +229,7 @@ def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(w
     rewards = columns(ledger, "SELECT client, round_index, amount_nanos FROM rewards")
     assert [one for one in rewards if one[1] < 2] == paid
     assert len({(client, t) for client, t, _ in rewards}) == len(rewards)
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     assert [line["round"] for line in lines] == [0, 1, 2]
     assert not any(message.metadata.message_type == messages.TRAIN and t < 2 for message, t in trained(again))
 
@@ -304,7 +304,7 @@ def test_a_node_that_leaves_is_not_drawn_and_comes_back_under_its_name(run_file,
 
     wire.on_push = meddle
     store, said = serve_quietly(wire, config, tmp_path / "run")
-    cohorts = [line["cohort"] for line in store.arm("fedpcs", 0).rounds()]
+    cohorts = [line["cohort"] for line in store.trial("fedpcs", 0).rounds()]
     assert 1 not in cohorts[2] + cohorts[3]
     assert any("client-1 has gone" in words for words in said)
     assert sum("client-1 is connected" in words for words in said) == 2
@@ -414,10 +414,10 @@ def test_budgets_nobody_could_answer_with_are_not_counted_and_the_run_goes_on(ru
     wire = Liar(client_app(run_file), tmp_path, lie)
     store, said = serve_quietly(wire, config, tmp_path / "run")
     assert any("client 0 is not drawn: budget of round" in words for words in said), said
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     assert len(lines) == 3
     assert all(0 not in line["cohort"] for line in lines)
-    owed = columns(store.arm("fedpcs", 0).ledger, "SELECT client, amount_nanos FROM rewards")
+    owed = columns(store.trial("fedpcs", 0).ledger, "SELECT client, amount_nanos FROM rewards")
     assert owed
     assert all(int(client) != 0 and nanos <= 6 * 12 * 10**9 for client, nanos in owed)
 
@@ -430,10 +430,10 @@ def test_an_empty_folder_of_checkpoints_is_no_checkpoint(run_file, wire, config,
     wire.on_push = stop
     with pytest.raises(KeyboardInterrupt):
         serve_quietly(wire, config, tmp_path / "run")
-    (tmp_path / "run" / "arms" / "fedpcs-seed0" / "checkpoints").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "run" / "trials" / "fedpcs-seed0" / "checkpoints").mkdir(parents=True, exist_ok=True)
     wire.on_push = lambda message: None
     store, _ = serve_quietly(wire, config, tmp_path / "run")
-    assert all(line["reward"] == 6.0 for line in store.arm("fedpcs", 0).rounds())
+    assert all(line["reward"] == 6.0 for line in store.trial("fedpcs", 0).rounds())
 
 
 def test_a_deployments_folder_is_not_simulated_on(finished):
@@ -523,7 +523,7 @@ def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(r
     roster = json.loads((store.folder / "roster.json").read_text())
     others = [one["num_samples"] for one in roster["clients"] if one["node"] != 71]
     assert roster["max_samples"] == 100 * max(others)  # the median of three, one of which is the greatest
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     assert all(line["heard"] == [0, 1, 2] for line in lines)
     assert all(line["draw"]["largest_weight"] <= 0.5 + 1e-12 for line in lines)
     assert all(line["draw"]["weight_sum"] == pytest.approx(1.0) for line in lines)
@@ -548,7 +548,7 @@ def test_a_size_nobody_can_have_is_no_size_and_nothing_is_saved(run_file, tmp_pa
 def test_an_honest_client_above_the_cap_trains_on_its_first_records_and_counts(run_file, tmp_path):
     store, said = boasting(run_file, tmp_path, {}, "federation.max_samples=10", mode="record")
     assert sum("takes part with 10" in words for words in said) == 3
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     assert all(line["heard"] == [0, 1, 2] and line["refusals"] == {} for line in lines)
 
 
@@ -630,13 +630,13 @@ def test_a_client_that_did_not_do_the_work_is_charged_and_not_paid(run_file, tmp
     config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0"])
     make, kinds = RIDES[ride]
     store, _ = serve_quietly(Riding(client_app(run_file), tmp_path, make, mode), config, tmp_path / "run")
-    lines = store.arm("fedpcs", 0).rounds()
+    lines = store.trial("fedpcs", 0).rounds()
     struck = lines[1:] if "again" in ride else lines
     for line in struck:
         assert line["heard"] == [1, 2]
         assert [one["client"] for one in line["refused"]] == [0]
         assert set(line["refusals"]) <= kinds
-    ledger = store.arm("fedpcs", 0).ledger
+    ledger = store.trial("fedpcs", 0).ledger
     charged = columns(ledger, "SELECT round_index FROM charges WHERE client = '0'")
     owed = columns(ledger, "SELECT round_index FROM rewards WHERE client = '0' AND amount_nanos > 0")
     assert sorted(charged) == [(0,), (1,), (2,)]

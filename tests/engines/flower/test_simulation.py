@@ -31,13 +31,13 @@ def runs(tmp_path_factory):
     return found
 
 
-def arms(store):
-    return {one.name: one for one in (store.folder / "arms").iterdir()}
+def trials(store):
+    return {one.name: one for one in (store.folder / "trials").iterdir()}
 
 
 @pytest.mark.parametrize("engine", ENGINES[1:])
 def test_cohorts_budgets_and_rewards_are_the_same_on_every_engine(runs, engine):
-    expected, found = arms(runs["in-process"]), arms(runs[engine])
+    expected, found = trials(runs["in-process"]), trials(runs[engine])
     assert len(expected) == 3
     assert set(found) == set(expected)
     for name, folder in expected.items():
@@ -48,9 +48,9 @@ def test_cohorts_budgets_and_rewards_are_the_same_on_every_engine(runs, engine):
 
 @pytest.mark.parametrize("engine", ENGINES[1:])
 def test_models_are_the_same_bits_on_every_engine(runs, engine):
-    for name, folder in arms(runs["in-process"]).items():
+    for name, folder in trials(runs["in-process"]).items():
         expected, _, _ = checkpoint.latest(folder / "checkpoints")
-        state, _, _ = checkpoint.latest(arms(runs[engine])[name] / "checkpoints")
+        state, _, _ = checkpoint.latest(trials(runs[engine])[name] / "checkpoints")
         assert state.parameters.tobytes() == expected.parameters.tobytes()
         assert state.parameters.any()
 

@@ -17,7 +17,7 @@ from fedpcs.report import style
 from fedpcs.report.figures.lines import draw_line, fit, pens
 from fedpcs.report.palette import Pen
 from fedpcs.report.svg import NothingToDraw
-from fedpcs.studies.run_files import ArmFiles, RunFiles, SamplerFiles, Track, mean_track
+from fedpcs.studies.run_files import RunFiles, SamplerFiles, Track, TrialFiles, mean_track
 
 # Relative differences a reader could not see.
 _UNSEEN = 0.02
@@ -32,7 +32,7 @@ class Played:
         pen: How it is drawn.
         spent: Mean budget over all clients, by round.
         drawn: Mean budget over the clients drawn, by round.
-        announced: φ(t); None as long as no arm is done.
+        announced: φ(t); None as long as no trial is done.
         reward: R_t; None likewise.
     """
 
@@ -46,7 +46,7 @@ class Played:
     @property
     def is_replanned(self) -> bool:
         """Whether the game was solved anew on the way, so that what was announced first did not stand."""
-        lines = [line for sampler in self.samplers for arm in sampler.arms for line in arm.rounds]
+        lines = [line for sampler in self.samplers for trial in sampler.trials for line in trial.rounds]
         return any("replanned" in line for line in lines)
 
 
@@ -60,7 +60,7 @@ def budget_figure(run: RunFiles) -> Figure:
     note += (
         " Dashed: φ(t), the mean first announced."
         if has_reward
-        else " What was announced is known once an arm is done."
+        else " What was announced is known once a trial is done."
     )
     num_rows, height = (2, 5.2) if has_reward else (1, 3.5)
     figure, panels = style.new_figure(_title(games), note=note, height_inches=height, num_rows=num_rows)
@@ -77,7 +77,7 @@ def games_played(run: RunFiles) -> list[Played]:
     """Return the games of a run, one for each announcement."""
     groups: dict[object, list[SamplerFiles]] = {}
     for sampler in run.samplers:
-        if any(arm.rounds for arm in sampler.arms) and _is_played(run, sampler):
+        if any(trial.rounds for trial in sampler.trials) and _is_played(run, sampler):
             groups.setdefault(_announcement(sampler) or sampler.name, []).append(sampler)
     styles = pens(run)
     return [_played(run, tuple(group), styles) for group in groups.values()]
@@ -103,19 +103,19 @@ def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str,
         samplers,
         replace(pen, name=name),
         mean_track([track for sampler in samplers for track in sampler.settled_tracks("mean_budget")]),
-        mean_track([_drawn_mean(arm) for arm in _settled(samplers)]),
+        mean_track([_drawn_mean(trial) for trial in _settled(samplers)]),
         _path(done[0]["game"]["announced_mean_budget"]) if done else None,
         _path(done[0]["game"]["reward"]) if done else None,
     )
 
 
-def _settled(samplers: tuple[SamplerFiles, ...]) -> list[ArmFiles]:
-    arms = [arm for sampler in samplers for arm in sampler.arms if any(line["cohort"] for line in arm.rounds)]
-    return [arm for arm in arms if arm.result is not None] or arms
+def _settled(samplers: tuple[SamplerFiles, ...]) -> list[TrialFiles]:
+    trials = [trial for sampler in samplers for trial in sampler.trials if any(line["cohort"] for line in trial.rounds)]
+    return [trial for trial in trials if trial.result is not None] or trials
 
 
-def _drawn_mean(arm: ArmFiles) -> Track:
-    lines = [line for line in arm.rounds if line["cohort"]]
+def _drawn_mean(trial: TrialFiles) -> Track:
+    lines = [line for line in trial.rounds if line["cohort"]]
     rounds = np.array([line["round"] for line in lines], dtype=np.float64)
     return Track(rounds, np.array([line["cohort_budget"] / len(line["cohort"]) for line in lines], dtype=np.float64))
 

@@ -16,7 +16,7 @@ from fedpcs.report import style
 from fedpcs.report.figures.lines import draw_line, fit, pens, thinned
 from fedpcs.report.palette import Pen
 from fedpcs.report.svg import NothingToDraw
-from fedpcs.studies.run_files import ArmFiles, RunFiles, SamplerFiles, Track, mean_track
+from fedpcs.studies.run_files import RunFiles, SamplerFiles, Track, TrialFiles, mean_track
 
 # Standard deviations beyond which chance is no longer a fair guess.
 _BEYOND_CHANCE = 4.0
@@ -24,7 +24,7 @@ _BEYOND_CHANCE = 4.0
 
 def draws_figure(run: RunFiles) -> Figure:
     """Draw how often clients were drawn, most drawn first, above; how far that strays from the design below."""
-    drawn = [sampler for sampler in run.samplers if any(arm.rounds for arm in sampler.arms)]
+    drawn = [sampler for sampler in run.samplers if any(trial.rounds for trial in sampler.trials)]
     if not drawn:
         raise NothingToDraw("No client has been drawn yet.")
     scores = {sampler.name: sampler.settled_tracks("draw", "inclusion_score") for sampler in drawn}
@@ -42,18 +42,18 @@ def draws_figure(run: RunFiles) -> Figure:
     return figure
 
 
-def times_drawn(arm: ArmFiles, num_clients: int) -> FloatArray:
+def times_drawn(trial: TrialFiles, num_clients: int) -> FloatArray:
     """Return (clients,) how often each was drawn: as the result tells, or as the log so far."""
-    if arm.result is not None and arm.result.get("times_drawn") is not None:
-        return np.array(arm.result["times_drawn"], dtype=np.float64)
-    cohorts = [np.array(line["cohort"], dtype=np.int64) for line in arm.rounds]
+    if trial.result is not None and trial.result.get("times_drawn") is not None:
+        return np.array(trial.result["times_drawn"], dtype=np.float64)
+    cohorts = [np.array(line["cohort"], dtype=np.int64) for line in trial.rounds]
     return np.bincount(np.concatenate(cohorts), minlength=num_clients).astype(np.float64)
 
 
 def _shares(run: RunFiles, sampler: SamplerFiles) -> Track:
     """Return the share of rounds the k-th most drawn client was drawn in, mean over seeds."""
-    arms = [arm for arm in sampler.arms if arm.rounds]
-    ranked = [-np.sort(-times_drawn(arm, run.config.data.num_clients)) / len(arm.rounds) for arm in arms]
+    trials = [trial for trial in sampler.trials if trial.rounds]
+    ranked = [-np.sort(-times_drawn(trial, run.config.data.num_clients)) / len(trial.rounds) for trial in trials]
     return Track(np.arange(1.0, run.config.data.num_clients + 1.0), np.mean(ranked, axis=0))
 
 
@@ -92,7 +92,7 @@ def _draw_scores(axes: Axes, designed: dict[str, Track], styles: dict[str, Pen])
 
 
 def _title(run: RunFiles, drawn: list[SamplerFiles], designed: dict[str, Track]) -> str:
-    num_rounds = max(len(arm.rounds) for sampler in drawn for arm in sampler.arms)
+    num_rounds = max(len(trial.rounds) for sampler in drawn for trial in sampler.trials)
     ends = {name: float(track.values[-1]) for name, track in designed.items()}
     far = {name: score for name, score in ends.items() if score > _chance_limit(run, num_rounds)}
     if far:

@@ -14,7 +14,7 @@ def heat_map(run: RunFiles) -> Figure:
     """Draw records by client and class for the first seed whose partition is known."""
     for index, seed in enumerate(run.config.seeds):
         for sampler in run.samplers:
-            result = sampler.arms[index].result
+            result = sampler.trials[index].result
             if result is not None and result.get("label_counts") is not None:
                 figure = partition_figure(np.array(result["label_counts"]), f"{split_words(run)}, seed {seed}")
                 # A report's figure is narrower than one of its own: numbers in cells would touch.
@@ -22,7 +22,7 @@ def heat_map(run: RunFiles) -> Figure:
                     text.remove()
                 return figure
     raise NothingToDraw(
-        "Who holds which classes is not in the results: no arm is done, or there are too many clients to write it down."
+        "Who holds which classes is not in the results: no trial is done, or there are too many clients to keep it."
     )
 
 

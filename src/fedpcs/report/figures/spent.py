@@ -86,7 +86,7 @@ def _draw_limit(axes: Axes, limit: float) -> style.EndLabel:
 
 def _title(run: RunFiles, greatest: dict[str, Track]) -> str:
     top = _format.rounded_up(max(float(track.values.max()) for track in greatest.values()))
-    when = "By the end" if run.num_done == run.num_arms else "So far"
+    when = "By the end" if run.num_done == run.num_trials else "So far"
     sign = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
     delta = _format.amount(float(run.config.privacy.delta))
     return f"{when} no client has spent more than ε{sign}{top} at δ{sign}{delta}"

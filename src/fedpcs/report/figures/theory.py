@@ -13,7 +13,7 @@ from fedpcs import _format
 from fedpcs.report import style
 from fedpcs.report.palette import pens
 from fedpcs.studies.theory_quadratic import QuadraticTheory
-from fedpcs.studies.theory_run import ArmTheory
+from fedpcs.studies.theory_run import TrialTheory
 
 _PARTS = {
     "descent": "gained by descent",
@@ -25,14 +25,14 @@ _PARTS = {
 _MOST_PANELS = 3
 
 
-def progress_figure(arms: Sequence[ArmTheory]) -> Figure:
+def progress_figure(trials: Sequence[TrialTheory]) -> Figure:
     """Draw each sampler's loss, and how high each round could at most have left it."""
-    shown = arms[:_MOST_PANELS]
+    shown = trials[:_MOST_PANELS]
     title = f"The loss changes by no more than its bound in {sum(one.num_under for one in shown)} of "
     title += f"{sum(one.change.size for one in shown)} rounds"
     note = f"Means over {_seeds(shown[0])}, on training records. The bound of a round begins at the loss before it."
-    if len(arms) > len(shown):
-        note += f" The first {len(shown)} samplers of {len(arms)}."
+    if len(trials) > len(shown):
+        note += f" The first {len(shown)} samplers of {len(trials)}."
     figure, panels = style.new_figure(title, note=note, height_inches=4.4, num_columns=len(shown))
     heights = np.concatenate([np.concatenate((one.loss, _reach(one))) for one in shown])
     for axes, one in zip(panels, shown, strict=True):
@@ -56,17 +56,17 @@ def progress_figure(arms: Sequence[ArmTheory]) -> Figure:
     return figure
 
 
-def account_figure(arms: Sequence[ArmTheory]) -> Figure:
+def account_figure(trials: Sequence[TrialTheory]) -> Figure:
     """Draw what descent gained over a run and what took it back."""
-    worst = max(arms, key=lambda one: one.shares[one.largest])
+    worst = max(trials, key=lambda one: one.shares[one.largest])
     title = f"{_PARTS[worst.largest].removeprefix('taken back by ').capitalize()} takes back most: "
     title += f"{_format.percent(worst.shares[worst.largest])} of what descent gains under {worst.sampler}"
-    note = f"Sums over all rounds, {_seeds(arms[0])}, to second order in the step."
-    figure, (axes,) = style.new_figure(title, note=note, height_inches=1.8 + 0.32 * len(arms) * len(_PARTS))
-    looks = pens(one.sampler for one in arms)
-    room = len(arms) + 1
+    note = f"Sums over all rounds, {_seeds(trials[0])}, to second order in the step."
+    figure, (axes,) = style.new_figure(title, note=note, height_inches=1.8 + 0.32 * len(trials) * len(_PARTS))
+    looks = pens(one.sampler for one in trials)
+    room = len(trials) + 1
     for row, part in enumerate(_PARTS):
-        for k, one in enumerate(arms):
+        for k, one in enumerate(trials):
             value, height = one.totals[part] * (-1.0 if part == "descent" else 1.0), row * room + k
             pen = looks[one.sampler]
             axes.barh(height, value, color="white" if pen.is_hollow else pen.colour, edgecolor=pen.colour, height=0.8)
@@ -74,11 +74,11 @@ def account_figure(arms: Sequence[ArmTheory]) -> Figure:
             axes.annotate(
                 words, (max(value, 0.0), height), (3, 0), textcoords="offset points", va="center", fontsize=8.5
             )
-    axes.set_yticks([row * room + (len(arms) - 1) / 2 for row in range(len(_PARTS))], list(_PARTS.values()))
+    axes.set_yticks([row * room + (len(trials) - 1) / 2 for row in range(len(_PARTS))], list(_PARTS.values()))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    most = max(abs(one.totals[part]) for one in arms for part in _PARTS)
-    least = min(one.totals[part] for one in arms for part in _PARTS if part != "descent")
+    most = max(abs(one.totals[part]) for one in trials for part in _PARTS)
+    least = min(one.totals[part] for one in trials for part in _PARTS if part != "descent")
     axes.set_xlim(min(least, 0.0) * 1.05, 1.25 * most)
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.plain_ticks(axes.xaxis)
@@ -139,9 +139,9 @@ def _label_log_ends(axes: Axes, ends: Sequence[style.EndLabel]) -> None:
         )
 
 
-def _reach(arm: ArmTheory) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    return np.asarray(arm.loss[:-1] + arm.bound.value)
+def _reach(trial: TrialTheory) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.asarray(trial.loss[:-1] + trial.bound.value)
 
 
-def _seeds(arm: ArmTheory) -> str:
-    return "one seed" if arm.num_seeds == 1 else f"{arm.num_seeds} seeds"
+def _seeds(trial: TrialTheory) -> str:
+    return "one seed" if trial.num_seeds == 1 else f"{trial.num_seeds} seeds"
