@@ -9,23 +9,25 @@ clients as FedPCS from the same crowd, and from the crowd it would have itself, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits import solved_games as shared
-from fedpcs.exhibits.privacy_usage_figures import ratio_figure, usage_figure
-from fedpcs.exhibits.profiles import Profile
-from fedpcs.exhibits.solved_games import Case, Games
+from fedpcs.exhibits.claims import Claim, Judged, on_all_signs, points
+from fedpcs.exhibits.drawings import lines_figure
+from fedpcs.exhibits.exhibit import Exhibit
+from fedpcs.exhibits.games import FromGames, Games, GameSpec
+from fedpcs.exhibits.registry import Profile
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, solve_with_caps
 from fedpcs.report.figures.caps import drawn_usage
-from fedpcs.report.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.sampling.designs import pivotal
 from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference
 
@@ -51,6 +53,11 @@ class Scenario:
     last: float
     last_round: int
 
+    @property
+    def label(self) -> str:
+        """Its name and its ends."""
+        return f"{self.name} caps, {_format.amount(self.first)} to {_format.amount(self.last)}"
+
     def caps(self, num_clients: int) -> FloatArray:
         """Return B_0…B_T in even steps, in proportion to the crowd."""
         return np.linspace(self.first, self.last, self.last_round + 1) * num_clients / _PAPER_CLIENTS
@@ -60,17 +67,19 @@ SCENARIOS = (Scenario("Fashion-MNIST", 700.0, 300.0, 30), Scenario("Tiny-ImageNe
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Capped:
     """One population under one path of caps.
 
     Attributes:
-        aware: FedPCS's certified equilibrium with cohorts that fit it.
+        scenario: The caps.
+        aware: FedPCS's equilibrium with cohorts that fit it.
         plan: Those cohorts.
-        blind: The certified equilibrium of the same rewards under random sampling, with cohorts that fit it.
+        blind: The equilibrium of the same rewards under random sampling, with cohorts that fit it.
         blind_plan: Those cohorts.
-        usage: (rounds,) mean share of the cap that drawn cohorts use, by trial.
+        usage: (rounds,) mean share of the cap that drawn cohorts use, by case of who draws.
     """
 
+    scenario: Scenario
     aware: Equilibrium
     plan: CohortPlan
     blind: Equilibrium
@@ -83,23 +92,35 @@ class Outcome:
         return np.asarray(self.plan.cohort_size / self.aware.game.num_clients)
 
 
-def make_page(profile: Profile, games: Games | None = None, *, scenarios: Sequence[Scenario] = SCENARIOS) -> Page:
-    """Solve every population's game under each path of caps, draw cohorts, and see what they use."""
-    games = games or Games()
-    outcomes: dict[tuple[str, int], Outcome] = {}
+@dataclass(frozen=True)
+class Outcome:
+    """One population under all paths of caps.
 
-    def solved(seed: int) -> list[Equilibrium]:
-        for scenario in scenarios:
-            outcomes[scenario.name, seed] = under_caps(games, scenario, seed, plan_again=profile == "paper")
-        mine = [outcomes[scenario.name, seed] for scenario in scenarios]
-        return [found for one in mine for found in (one.aware, one.blind)]
+    Attributes:
+        seed: Of the population.
+        capped: One for each path of caps.
+    """
 
-    seeds, failures = shared.certified_seeds(profile, solved)
-    kept = {scenario: [outcomes[scenario.name, seed] for seed in seeds] for scenario in scenarios}
-    return page_of(kept, seeds, failures, games, profile)
+    seed: int
+    capped: tuple[Capped, ...]
+
+    @property
+    def equilibria(self) -> dict[str, Equilibrium]:
+        """The games under caps."""
+        return {
+            f"{one.scenario.name} caps, {who}": found
+            for one in self.capped
+            for who, found in (("FedPCS", one.aware), ("random", one.blind))
+        }
 
 
-def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool) -> Outcome:
+def solve(games: Games, seed: int, profile: Profile = "quick", scenarios: Sequence[Scenario] = SCENARIOS) -> Outcome:
+    """Solve a population's game under each path of caps, draw cohorts, and see what they use."""
+    plan_again = profile == "paper"
+    return Outcome(seed, tuple(under_caps(games, one, seed, plan_again=plan_again) for one in scenarios))
+
+
+def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool) -> Capped:
     """Solve one population's game under caps for both samplers and draw their cohorts.
 
     Args:
@@ -108,7 +129,7 @@ def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool)
         seed: Of the population.
         plan_again: Whether rewards are planned anew for the capped cohorts; otherwise those of the game without caps.
     """
-    free = games.solve(Case(seed, last_round=scenario.last_round))
+    free = games.solve(GameSpec(seed, last_round=scenario.last_round))
     caps = scenario.caps(free.game.num_clients)
     is_policy = plan_again and isinstance(games.base.reward, str)
     reward = games.base.reward if is_policy else free.reward.path
@@ -122,7 +143,7 @@ def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool)
         SAME: drawn_usage(aware.profile.budget, plan, NUM_DRAWS, budget_aware=False).middle,
         OWN: drawn_usage(blind.profile.budget, blind_plan, NUM_DRAWS, budget_aware=False).middle,
     }
-    return Outcome(aware, plan, blind, blind_plan, usage)
+    return Capped(scenario, aware, plan, blind, blind_plan, usage)
 
 
 def usage_by_budget(budget: FloatArray, plan: CohortPlan, game: Game) -> FloatArray:
@@ -143,57 +164,25 @@ def usage_by_budget(budget: FloatArray, plan: CohortPlan, game: Game) -> FloatAr
     return np.asarray(used.mean(axis=1))
 
 
-def page_of(
-    outcomes: Mapping[Scenario, Sequence[Outcome]],
-    seeds: Sequence[int],
-    failures: tuple[Finding, ...],
-    games: Games,
-    profile: Profile,
-) -> Page:
-    """Make the page of outcomes by scenario and seed."""
-    told = {scenario: mine for scenario, mine in outcomes.items() if mine}
-    findings = [finding for scenario, mine in told.items() for finding in _findings(scenario, mine)]
-    used = {f"{scenario.name} caps, FedPCS": [one.aware for one in mine] for scenario, mine in told.items()}
-    used |= {f"{scenario.name} caps, random": [one.blind for one in mine] for scenario, mine in told.items()}
-    held = ("Rewards are those of the game without caps; the paper profile plans them anew for the capped cohorts.",)
-    return Page(
-        name="privacy-usage",
-        title="Privacy usage and sampling ratio under falling caps",
-        headline=_headline(told),
-        facts=shared.facts(games, profile, ratios="τ(t) from the caps"),
-        shrunk=shared.shrunk(profile) + (held if profile == "quick" else ()),
-        findings=(*findings, *failures),
-        tables=(_table(told),) if told else (),
-        drawings=tuple(drawing for scenario, mine in told.items() for drawing in _drawings(scenario, mine)),
-        settings={**shared.settings(games, profile), "draws": {"cohorts drawn in each round": str(NUM_DRAWS)}},
-        commands=shared.commands("privacy-usage", profile),
-        provenance=shared.certificates(used),
-        records=tuple(
-            {
-                "caps": scenario.name,
-                "seed": seed,
-                "round": t,
-                "cap": float(one.plan.budget_cap[t]),
-                "sampling ratio": float(one.ratio[t]),
-                **{f"usage, {trial}": float(path[t]) for trial, path in one.usage.items()},
-            }
-            for scenario, mine in told.items()
-            for seed, one in zip(seeds, mine, strict=True)
-            for t in range(scenario.last_round + 1)
-        ),
-    )
+def by_scenario(outcomes: Sequence[Outcome]) -> list[tuple[Capped, ...]]:
+    """Return all populations under each path of caps."""
+    return list(zip(*(one.capped for one in outcomes), strict=True))
 
 
-def _mean_usage(outcomes: Sequence[Outcome], trial: str) -> list[float]:
-    return [float(one.usage[trial].mean()) for one in outcomes]
+def _mean_usage(mine: Sequence[Capped], case: str) -> list[float]:
+    return [float(one.usage[case].mean()) for one in mine]
 
 
-def _headline(told: Mapping[Scenario, Sequence[Outcome]]) -> str:
-    if not told:
-        return "No population's games all certified under caps, so no usage can be compared."
-    scenario, mine = next(iter(told.items()))
-    aware, same, own = (mean_and_std(_mean_usage(mine, trial))[0] for trial in (FEDPCS, SAME, OWN))
-    first, last = (mean_and_std([float(one.ratio[t]) for one in mine])[0] for t in (0, -1))
+def _ends(mine: Sequence[Capped]) -> tuple[list[float], list[float]]:
+    """Return τ(0) and τ(T) of every population."""
+    return [float(one.ratio[0]) for one in mine], [float(one.ratio[-1]) for one in mine]
+
+
+def _headline(outcomes: Sequence[Outcome]) -> str:
+    mine = by_scenario(outcomes)[0]
+    aware, same, own = (mean_and_std(_mean_usage(mine, case))[0] for case in (FEDPCS, SAME, OWN))
+    first, last = (mean_and_std(ratios)[0] for ratios in _ends(mine))
+    scenario = mine[0].scenario
     return (
         f"As caps fall from {_format.amount(scenario.first)} to {_format.amount(scenario.last)} the sampling ratio "
         f"goes from {first:.2f} to {last:.2f}; FedPCS's cohorts use {_format.share(aware)} of the cap, random ones "
@@ -201,39 +190,20 @@ def _headline(told: Mapping[Scenario, Sequence[Outcome]]) -> str:
     )
 
 
-def _findings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Finding, ...]:
-    same = paired_difference(_mean_usage(mine, FEDPCS), _mean_usage(mine, SAME))
-    own = paired_difference(_mean_usage(mine, FEDPCS), _mean_usage(mine, OWN))
-    higher, lower = (
-        float(np.mean([compare(one.usage[FEDPCS], one.usage[SAME]) for one in mine]))
-        for compare in (np.greater, np.less)  # equal where everyone is drawn
-    )
-    first, last = ([float(one.ratio[t]) for one in mine] for t in (0, -1))
-    falls = [falling_share(one.ratio) for one in mine]
-    words = f"{scenario.name} caps, {_format.amount(scenario.first)} to {_format.amount(scenario.last)}"
-    return (
-        Finding(
-            f"As the cap falls the server lowers the sampling ratio τ(t), as Theorem 7 says ({words}).",
-            f"τ(t) goes from {_format.with_spread(first, _format.two_decimals)} to "
-            f"{_format.with_spread(last, _format.two_decimals)}; it stays or falls in {_format.share(min(falls))} of "
-            f"steps or more, by population (agreeing means {_format.share(_GRADUAL)}). Cohorts are those of least "
-            "cost, found numerically: Theorem 7's closed form is no optimum of its own problem at any reward above "
-            "zero.",
-            verdict_on_ratio([one.ratio for one in mine]),
-        ),
-        Finding(
-            f"FedPCS uses more of the cap than random sampling, in every round ({words}).",
-            f"FedPCS less random: with the same clients and cohort sizes {shared.points(same)} "
-            f"(higher in {_format.share(higher)} of rounds, lower in {_format.share(lower)}); with cohorts "
-            f"planned for random sampling's own clients {shared.points(own)}.",
-            verdict_on_usage(same, own, lower),
-        ),
-    )
-
-
 def falling_share(ratio: FloatArray) -> float:
     """Return the share of steps in which τ(t) stays or falls."""
     return float((np.diff(ratio) <= 0.0).mean())
+
+
+def _ratio(mine: Sequence[Capped]) -> Judged:
+    first, last = (_format.with_spread(ratios, _format.two_decimals) for ratios in _ends(mine))
+    least = min(falling_share(one.ratio) for one in mine)
+    found = (
+        f"τ(t) goes from {first} to {last}; it stays or falls in {_format.share(least)} of steps or more, by "
+        f"population (agreeing means {_format.share(_GRADUAL)}). Cohorts are those of least cost, found numerically: "
+        "Theorem 7's closed form is no optimum of its own problem at any reward above zero."
+    )
+    return verdict_on_ratio([one.ratio for one in mine]), found
 
 
 def verdict_on_ratio(ratios: Sequence[FloatArray]) -> Verdict:
@@ -243,22 +213,34 @@ def verdict_on_ratio(ratios: Sequence[FloatArray]) -> Verdict:
     return "agrees" if min(falling_share(ratio) for ratio in ratios) >= _GRADUAL else "in part"
 
 
+def _usage(mine: Sequence[Capped]) -> Judged:
+    same, own = (paired_difference(_mean_usage(mine, FEDPCS), _mean_usage(mine, case)) for case in (SAME, OWN))
+    higher, lower = (
+        float(np.mean([compare(one.usage[FEDPCS], one.usage[SAME]) for one in mine]))
+        for compare in (np.greater, np.less)  # equal where everyone is drawn
+    )
+    found = (
+        f"FedPCS less random: with the same clients and cohort sizes {points(same)} (higher in "
+        f"{_format.share(higher)} of rounds, lower in {_format.share(lower)}); with cohorts planned for random "
+        f"sampling's own clients {points(own)}."
+    )
+    return verdict_on_usage(same, own, lower), found
+
+
 def verdict_on_usage(same: PairedDifference, own: PairedDifference, lower: float) -> Verdict:
     """Return whether FedPCS uses more in both comparisons, and less in no round; or in one; or surely in neither."""
-    if same.is_above and own.is_above:
-        return "agrees" if lower == 0.0 else "in part"
-    if same.is_above or own.is_above:
-        return "in part"
-    return "differs" if same.is_below or own.is_below else "cannot say"
+    verdict = on_all_signs([same, own])
+    return "in part" if verdict == "agrees" and lower > 0.0 else verdict
 
 
-def _table(told: Mapping[Scenario, Sequence[Outcome]]) -> Table:
+def _table(outcomes: Sequence[Outcome]) -> Iterable[Table]:
     rows = []
-    for scenario, mine in told.items():
-        ends = [_format.with_spread([float(one.ratio[t]) for one in mine], _format.two_decimals) for t in (0, -1)]
-        usage = [_format.mean_and_spread(_mean_usage(mine, trial)) for trial in (FEDPCS, SAME, OWN)]
+    for mine in by_scenario(outcomes):
+        ends = [_format.with_spread(ratios, _format.two_decimals) for ratios in _ends(mine)]
+        usage = [_format.mean_and_spread(_mean_usage(mine, case)) for case in (FEDPCS, SAME, OWN)]
+        scenario = mine[0].scenario
         rows.append((f"{scenario.name}, {scenario.first:g} to {scenario.last:g}", *ends, *usage))
-    return Table(
+    yield Table(
         "Sampling ratio and mean privacy usage, mean ± standard deviation over populations",
         ("caps", "τ(0)", "τ(T)", FEDPCS, SAME, OWN),
         tuple(rows),
@@ -267,14 +249,72 @@ def _table(told: Mapping[Scenario, Sequence[Outcome]]) -> Table:
             SAME: "drawn from FedPCS's clients, as many in each round",
             OWN: "drawn from the clients random sampling would have, as many as fit",
         },
-        note="No cohort passes its cap: draws are cut to fit.",
+        note=f"{NUM_DRAWS} cohorts are drawn in each round. None passes its cap: draws are cut to fit.",
     )
 
 
-def _drawings(scenario: Scenario, mine: Sequence[Outcome]) -> tuple[Drawing, ...]:
-    usage = {trial: np.array([one.usage[trial] for one in mine]) for trial in (FEDPCS, SAME, OWN)}
-    ratios = np.array([one.ratio for one in mine])
-    return (
-        Drawing(f"privacy usage, {scenario.name} caps", lambda: usage_figure(usage, scenario.name)),
-        Drawing(f"sampling ratio, {scenario.name} caps", lambda: ratio_figure(ratios, mine[0].plan.budget_cap)),
-    )
+def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
+    thin = "Thin: each population; thick: their mean."
+    for mine in by_scenario(outcomes):
+        name = mine[0].scenario.name
+        usage = {case: np.array([100.0 * one.usage[case] for one in mine]) for case in (FEDPCS, SAME, OWN)}
+        ratios = {"FedPCS": np.array([one.ratio for one in mine])}
+        cap = ("the cap", 100.0)
+        usage_figure = partial(
+            lines_figure,
+            usage,
+            f"Share of the cap that cohorts use, {name} caps",
+            "privacy usage Σρ / $B_t$ (%)",
+            note=thin,
+            level=cap,
+        )
+        title = f"Sampling ratio of least cost, {name} caps"
+        ratio_figure = partial(lines_figure, ratios, title, "sampling ratio τ(t)", note=thin, from_zero=True)
+        yield Drawing(f"privacy usage, {name} caps", usage_figure)
+        yield Drawing(f"sampling ratio, {name} caps", ratio_figure)
+
+
+def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:
+    for mine in by_scenario(outcomes):
+        for outcome, one in zip(outcomes, mine, strict=True):
+            for t in range(one.scenario.last_round + 1):
+                yield {
+                    "caps": one.scenario.name,
+                    "seed": outcome.seed,
+                    "round": t,
+                    "cap": float(one.plan.budget_cap[t]),
+                    "sampling ratio": float(one.ratio[t]),
+                    **{f"usage, {case}": float(path[t]) for case, path in one.usage.items()},
+                }
+
+
+EXHIBIT = Exhibit(
+    title="Privacy usage and sampling ratio under falling caps",
+    gather=FromGames(
+        solve=solve,
+        facts="τ(t) from the caps",
+        quick_note="Rewards are those of the game without caps; the paper profile plans them anew for the capped "
+        "cohorts.",
+    ),
+    headline=_headline,
+    claims=(
+        Claim(
+            lambda mine: (
+                f"As the cap falls the server lowers the sampling ratio τ(t), as Theorem 7 says "
+                f"({mine[0].scenario.label})."
+            ),
+            _ratio,
+            by_scenario,
+        ),
+        Claim(
+            lambda mine: (
+                f"FedPCS uses more of the cap than random sampling, in every round ({mine[0].scenario.label})."
+            ),
+            _usage,
+            by_scenario,
+        ),
+    ),
+    tables=_table,
+    drawings=_drawings,
+    records=_records,
+)
