@@ -29,7 +29,7 @@ from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
 from fedpcs.privacy.events import ClientLevel, Family
 from fedpcs.privacy.standing import standing_words
 from fedpcs.report import study
-from fedpcs.report.page_export import export_csv
+from fedpcs.report.export import export_csv
 from fedpcs.report.spent import spent_by_client
 from fedpcs.report.study_page import comparison_page, comparison_table
 from fedpcs.studies import compare

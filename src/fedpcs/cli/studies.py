@@ -58,12 +58,12 @@ def compare(
     sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     wanted = sweep_config.make_cells(sweep, where=source)
     from fedpcs.cli import study_table
-    from fedpcs.report import page_export, study
+    from fedpcs.report import export, study
     from fedpcs.studies import cell_store, compare  # torch: names are checked before
     from fedpcs.studies import plan as sweep_plan
 
     if with_parquet:
-        page_export.check_parquet()  # before hours of training, not after
+        export.check_parquet()  # before hours of training, not after
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     _files.check_folder(folder, "--out")
     compare.check_free(folder, sweep.name)

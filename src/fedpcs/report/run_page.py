@@ -9,15 +9,16 @@ import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fedpcs import _format
-from fedpcs._files import write_text
-from fedpcs.report.figures.run_partition import split_words
+from fedpcs.report.figures.study import figure_modules
+from fedpcs.report.figures.study.records import split_text
 from fedpcs.report.headline import headline as headline_of
-from fedpcs.report.run_figures import draw_all
+from fedpcs.report.page import Drawing, Page
+from fedpcs.report.render import write_page
 from fedpcs.report.run_tables import comparisons_of, ended_at, make_tables
-from fedpcs.report.templates import template
 from fedpcs.studies.promise import caveats, promise
 from fedpcs.studies.run_files import RunFiles, read_run
 from fedpcs.trial.run_store import RunStore
@@ -33,8 +34,7 @@ def write_report(store: RunStore) -> Path:
         CorruptFile: A file of the run is damaged.
         FedpcsError: The page cannot be written.
     """
-    write_text(store.report, render(read_run(store)))
-    return store.report
+    return write_page(run_page(read_run(store)), store.folder, with_files=False)
 
 
 def write_report_safely(store: RunStore, say: Callable[[str], None]) -> None:
@@ -45,22 +45,26 @@ def write_report_safely(store: RunStore, say: Callable[[str], None]) -> None:
         say(f"the report could not be drawn ({type(error).__name__}: {error}); results are safe.")
 
 
-def render(run: RunFiles) -> str:
+def run_page(run: RunFiles) -> Page:
     """Return the page."""
-    return template("run_report.html.j2").render(
+    done = [one for sampler in run.samplers for one in sampler.done]
+    return Page(
         name=run.config.name,
-        facts=_facts(run),
+        title=f"Run {run.config.name}",
         headline=headline(run),
-        promise=promise(run.config.privacy, [one for sampler in run.samplers for one in sampler.done]),
-        caveats=caveats(run),
-        warnings=_warnings(run),
-        tables=make_tables(run),
-        figures=draw_all(run),
+        facts=_facts(run),
+        warnings=tuple(_warnings(run)),
+        tables=tuple(make_tables(run)),
+        drawings=tuple(_drawing(module, run) for module in figure_modules()),
+        privacy=(promise(run.config.privacy, done), *caveats(run)),
         settings=_settings(run),
-        manifest=_manifest(run.manifest),
-        command=_command(run),
-        repeats=_repeats(run),
+        commands=((_command(run), f"In the folder of this page, which holds config.toml. {_repeats(run)}"),),
+        provenance=_manifest(run.manifest),
     )
+
+
+def _drawing(module: ModuleType, run: RunFiles) -> Drawing:
+    return Drawing(module.TOPIC, lambda: module.draw(run))
 
 
 def headline(run: RunFiles) -> str:
@@ -79,7 +83,7 @@ def _facts(run: RunFiles) -> str:
     config = run.config
     seeds = "1 seed" if len(config.seeds) == 1 else f"{len(config.seeds)} seeds"
     return (
-        f"{split_words(run)}; {config.data.num_clients:,} clients, "
+        f"{split_text(config.data)}; {config.data.num_clients:,} clients, "
         f"{_format.percent(float(config.sampling.sampling_ratio))} drawn in a round; model {config.training.model}; "
         f"{config.rounds:,} rounds; {seeds}"
     )

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedpcs import _format
+from fedpcs.report.page import Table
 from fedpcs.studies.comparison import (
     HEADINGS,
     MEANINGS,
     MEASURES,
     TOGETHER,
     Comparison,
-    Measure,
     compare_each,
 )
 from fedpcs.studies.paired import SPENT_MEANING, spent_over_seeds
@@ -38,30 +38,12 @@ class Column:
     cell: Callable[[SamplerFiles], str]
 
 
-@dataclass(frozen=True)
-class Row:
-    """One sampler: its cells, and what must be said of it."""
-
-    name: str
-    cells: tuple[str, ...]
-    remark: str
-
-
-@dataclass(frozen=True)
-class ReportTable:
-    """A table and its definitions."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-
-
-def make_tables(run: RunFiles) -> list[ReportTable]:
+def make_tables(run: RunFiles) -> list[Table]:
     """Return the report's tables: what is sure, what was learned, what it cost, who answered."""
     return [
         *_differences(run),
         _table(run, "What the samplers came to", _learning_columns(run)),
-        _table(run, "What it cost clients, and the game they played", _cost_columns(run), _remark),
+        _table(run, "What it cost clients, and the game they played", _cost_columns(run)),
         _table(run, "Who answered", _answer_columns()),
     ]
 
@@ -76,34 +58,22 @@ def ended_at(sampler: SamplerFiles) -> str:
     return _format.mean_and_spread([result["accuracy"] for result in sampler.done])
 
 
-def _differences(run: RunFiles) -> list[ReportTable]:
+def _differences(run: RunFiles) -> list[Table]:
     """Return the three differences to each of the others, a row each; no table for a sampler alone."""
     against = {one.other: one for one in comparisons_of(run)}
     if not against:
         return []
     sampler = next(iter(against.values())).sampler
-    columns = (
-        *(_difference(measure, against) for measure in MEASURES),
-        Column("seeds", f"Done with both. {TOGETHER}", lambda other: str(against[other.name].num_seeds)),
-    )
-    rows = [
-        Row(f"{sampler} against {one.name}", tuple(column.cell(one) for column in columns), "")
-        for one in run.samplers
-        if one.name in against
-    ]
-    return [ReportTable("The three differences", columns, tuple(rows))]
+    rows = tuple((sampler, one.other, *map(one.words, MEASURES), str(one.num_seeds)) for one in against.values())
+    headings = ("sampler", "against", *(f"difference in {HEADINGS[measure]}" for measure in MEASURES), "seeds")
+    meanings = {f"difference in {HEADINGS[measure]}": f"{MEANINGS[measure]}." for measure in MEASURES}
+    return [Table("The three differences", headings, rows, meanings | {"seeds": f"Done with both. {TOGETHER}"})]
 
 
-def _difference(measure: Measure, against: Mapping[str, Comparison]) -> Column:
-    meaning = f"{MEANINGS[measure][:1].upper()}{MEANINGS[measure][1:]}."
-    return Column(f"difference in {HEADINGS[measure]}", meaning, lambda other: against[other.name].words(measure))
-
-
-def _table(
-    run: RunFiles, title: str, columns: tuple[Column, ...], remark: Callable[[SamplerFiles], str] = lambda _: ""
-) -> ReportTable:
-    rows = [Row(one.name, tuple(column.cell(one) for column in columns), remark(one)) for one in run.samplers]
-    return ReportTable(title, columns, tuple(rows))
+def _table(run: RunFiles, title: str, columns: tuple[Column, ...]) -> Table:
+    rows = tuple((one.name, *(column.cell(one) for column in columns)) for one in run.samplers)
+    headings = ("sampler", *(column.heading for column in columns))
+    return Table(title, headings, rows, {column.heading: column.meaning for column in columns})
 
 
 def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
@@ -160,6 +130,7 @@ def _cost_columns(run: RunFiles) -> tuple[Column, ...]:
             _exploitability,
         ),
         Column("clients played rationally", "Whether they spent what the equilibrium asks.", _played),
+        Column("reads in clear", "What the sampler learns about clients beyond what the noise protects.", _reads),
     )
 
 
@@ -186,10 +157,6 @@ def _answer_columns() -> tuple[Column, ...]:
             lambda sampler: _last(sampler, "inclusion_score"),
         ),
     )
-
-
-def _remark(sampler: SamplerFiles) -> str:
-    return "; ".join(dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure")))
 
 
 def _mean(sampler: SamplerFiles, name: str, write: Callable[[float], str] | None = None) -> str:
@@ -241,6 +208,11 @@ def _played(sampler: SamplerFiles) -> str:
         for game in games
     ]
     return "; ".join(dict.fromkeys(words)) or _NOT_YET
+
+
+def _reads(sampler: SamplerFiles) -> str:
+    told = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))
+    return "; ".join(told) or ("nothing" if sampler.done else _NOT_YET)
 
 
 def _left(sampler: SamplerFiles) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MultipleLocator
+from matplotlib.ticker import MultipleLocator
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
@@ -17,10 +17,8 @@ from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import Method, to_epsilon
 from fedpcs.privacy.ledger import PrivacyLedger
 from fedpcs.report import style
-from fedpcs.report.labels import PointLabel, label_line_ends
-from fedpcs.report.page import Drawing
-from fedpcs.report.palette import pens
-from fedpcs.report.svg import NothingToDraw
+from fedpcs.report.page import Drawing, NothingToDraw
+from fedpcs.report.palette import line_styles
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group
 from fedpcs.trial.records import known_client
@@ -79,12 +77,11 @@ def spent_drawing(found: Group, spent: Mapping[str, FloatArray]) -> Drawing:
         for series in found.series
         if all(one.cell.key in spent for one in series.done)
     }
-    place = f" ({found.words})" if found.words else ""
     seeds = sorted({seed for series in found.series for seed in series.seeds})
     delta = _format.amount(float(found.series[0].done[0].result["delta"]))
-    told = f"{found.words or 'All cells'}; {seed_words(seeds)}{' together' if len(seeds) > 1 else ''}, at δ = {delta}."
+    told = f"{found.words or 'All cells'}; {seed_text(seeds)}{' together' if len(seeds) > 1 else ''}, at δ = {delta}."
     note = f"{told} Clients never drawn spent nothing."
-    return Drawing(f"privacy spent by each client{place}", lambda: spent_figure(by_sampler, note))
+    return Drawing("Privacy spent by each client", lambda: spent_figure(by_sampler, note), found.words)
 
 
 def spent_figure(spent: Mapping[str, FloatArray], note: str = "") -> Figure:
@@ -96,16 +93,15 @@ def spent_figure(spent: Mapping[str, FloatArray], note: str = "") -> Figure:
     shown = {name: np.sort(values) for name, values in spent.items() if values.size}
     if not any(values[-1] > 0.0 for values in shown.values()):
         raise NothingToDraw("No client spent anything: there is no ε to draw.")
-    figure, (axes,) = style.new_figure(_title(shown), note=note, height_inches=3.9)
-    looks, labels = pens(shown), []
+    figure, (axes,) = style.new_figure("Privacy spent by each client", note=note, height_inches=3.9)
+    styles = line_styles(shown)
     greatest = [float(values[-1]) for values in shown.values()]
     is_log = max(greatest) > _WIDE_RANGE * min(greatest) > 0.0
     for name, values in shown.items():
-        pen, kept = looks[name], _kept(values.size)
+        kept = _kept(values.size)
         share = (np.arange(values.size) + 1.0) / values.size
         drawn = np.where(values > 0.0, values, np.nan) if is_log else values
-        axes.plot(share[kept], drawn[kept], color=pen.colour, linestyle=pen.stroke, linewidth=pen.width, label=name)
-        labels.append(PointLabel(pen.label, 1.0, float(values[-1]), pen.colour))
+        axes.plot(share[kept], drawn[kept], **styles[name].line)
     every = np.concatenate(list(shown.values()))
     if is_log:
         low, high = float(every[every > 0.0].min()), float(every.max())
@@ -116,10 +112,10 @@ def spent_figure(spent: Mapping[str, FloatArray], note: str = "") -> Figure:
         style.span(axes, every, from_zero=True)
     axes.set_xlim(-0.01, 1.01)
     axes.xaxis.set_major_locator(MultipleLocator(0.25))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100.0 * share:.0f}\N{NO-BREAK SPACE}%"))
+    style.percent_ticks(axes.xaxis)
     axes.set_xlabel("clients, from the least spent to the most", color=style.INK)
     axes.set_ylabel("ε of a client (log scale)" if is_log else "ε of a client", color=style.INK)
-    label_line_ends(axes, labels)
+    style.legend(axes)
     return figure
 
 
@@ -128,20 +124,11 @@ def _kept(num_values: int) -> np.ndarray:
     return np.unique(np.linspace(0, num_values - 1, min(num_values, _MOST_STEPS)).round().astype(int))
 
 
-def _title(shown: Mapping[str, FloatArray]) -> str:
-    """Say what the client that spent most spent, and how many spent nothing under the sampler that comes first."""
-    name, values = next(iter(shown.items()))
-    greatest = max(float(one[-1]) for one in shown.values())
-    idle = float(np.mean(values == 0.0))
-    rest = f"{_format.percent(idle)} of {name}'s spend nothing" if idle else f"every client of {name} spends some"
-    return f"No client spends more than ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{_format.rounded_up(greatest)}; {rest}"
-
-
-def seed_words(seeds: Sequence[int]) -> str:
+def seed_text(seeds: Sequence[int]) -> str:
     """Return which seeds, in words; a long row of them by its ends.
 
     Example:
-        >>> seed_words([7]), seed_words([0, 1, 2]), seed_words(range(12))
+        >>> seed_text([7]), seed_text([0, 1, 2]), seed_text(range(12))
         ('seed 7', 'seeds 0, 1, 2', 'seeds 0 to 11')
     """
     if len(seeds) == 1:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fedpcs.errors import CorruptFile
-from fedpcs.report.page_export import can_write_parquet, export_csv, export_parquet
-from fedpcs.report.page_report import write_page
+from fedpcs.report.export import can_write_parquet, export_csv, export_parquet
+from fedpcs.report.render import write_page
 from fedpcs.report.study_page import comparison_page
 from fedpcs.report.warnings import noted
 from fedpcs.studies.compare import MAKE_AGAIN, read_sweep

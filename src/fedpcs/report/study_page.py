@@ -6,23 +6,22 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
+from matplotlib.figure import Figure
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.report import spending
-from fedpcs.report.figures.study import curves_figure
+from fedpcs.report import spending, style
+from fedpcs.report.accuracy import accuracy_text
+from fedpcs.report.figures.lines import curves_figure
 from fedpcs.report.headline import headline as headline_of
 from fedpcs.report.page import Drawing, Page, Table
 from fedpcs.report.spending import epsilon, exploitability, rewards
-from fedpcs.report.spent import seed_words, spent_by_client, spent_drawing
+from fedpcs.report.spent import seed_text, spent_by_client, spent_drawing
 from fedpcs.report.warnings import ended_early, mixed, not_done, noted, unlike, unread_ledgers
-from fedpcs.report.words import accuracy_words
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, TOGETHER
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.groups import Group, Series, best_of, compared, group, is_alike
-from fedpcs.studies.points import Curve
 from fedpcs.studies.promise import promise
 
 REFERENCE = "fedpcs"
@@ -156,7 +155,7 @@ def difference_tables(groups: Sequence[Group]) -> list[Table]:
 def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
     return (
         series.sampler,
-        accuracy_words(series, reference),
+        accuracy_text(series, reference),
         epsilon(series),
         rewards(series),
         exploitability(series),
@@ -168,48 +167,24 @@ def curve_drawings(found: Group) -> list[Drawing]:
     """Return the figures of one group: accuracy and loss over rounds. One round alone makes no curve."""
     if all(series.curve("accuracy")[0].size < _LEAST_POINTS for series in found.series):
         return []
-    place = f" ({found.words})" if found.words else ""
     records = found.series[0].done[0].cell.config.data.evaluated_on
     seeds = sorted({seed for series in found.series for seed in series.seeds})
     over = "mean and one standard deviation over " if len(seeds) > 1 else ""
-    note = f"{found.words or 'All cells'}; on {records}; {over}{seed_words(seeds)}."
+    note = f"{found.words or 'All cells'}; on {records}; {over}{seed_text(seeds)}."
 
-    def drawing(quantity: Any, title: str) -> Drawing:
-        return Drawing(
-            f"{quantity} over rounds{place}", lambda: curves_figure(_curves(found, quantity), quantity, title, note)
+    def draw(quantity: str, topic: str) -> Figure:
+        figure, axes = curves_figure(
+            {one.sampler: one.curve(quantity) for one in found.series}, topic, f"{quantity} on {records}", note
         )
+        if quantity == "accuracy":
+            style.percent_ticks(axes.yaxis)
+        return figure
 
-    drawings = [drawing("accuracy", _accuracy_title(found))]
-    if losses := sorted(series.mean("loss") for series in found.series if _has_loss(series)):
-        drawings.append(drawing("loss", f"Loss ends at {_ends([f'{value:.3f}' for value in losses])}"))
-    return drawings
+    def drawing(quantity: str) -> Drawing:
+        topic = f"{quantity.capitalize()} over rounds"
+        return Drawing(topic, lambda: draw(quantity, topic), found.words)
 
-
-def _accuracy_title(found: Group) -> str:
-    """Name whoever ends highest only if the seeds do."""
-    best, ends = best_of(found), sorted(float(series.accuracy.mean()) for series in found.series)
-    if best is not None:
-        return f"{best.sampler} ends highest, at {_format.share(ends[-1])}"
-    doubt = ": seeds do not set one sampler apart" if len(ends) > 1 else ""
-    return f"Accuracy ends at {_ends([_format.share(end) for end in ends])}{doubt}"
-
-
-def _ends(ordered: Sequence[str]) -> str:
-    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
-
-
-def _has_loss(series: Series) -> bool:
-    return all(one.result["loss"] is not None for one in series.done)
-
-
-def _curves(found: Group, quantity: str) -> list[Curve]:
-    curves = []
-    for series in found.series:
-        rounds, values = series.curve(quantity)
-        if rounds.size:
-            std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(rounds.size)
-            curves.append(Curve(series.sampler, rounds, values.mean(axis=0), std))
-    return curves
+    return [drawing("accuracy"), drawing("loss")]
 
 
 def facts(done: Sequence[Done]) -> str:
@@ -222,7 +197,7 @@ def facts(done: Sequence[Done]) -> str:
     clients = f"{_span(config.data.num_clients for config in configs)} clients"
     if is_alike([config.game.population_seed for config in configs]):
         clients += ", one draw of their preferences"
-    seeds = seed_words(sorted({one.cell.seed for one in done}))
+    seeds = seed_text(sorted({one.cell.seed for one in done}))
     return f"{names}; {clients}; model {models}; {_span(config.rounds for config in configs)} rounds; {seeds}"
 
 
