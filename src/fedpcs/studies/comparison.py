@@ -1,12 +1,12 @@
 """Two samplers side by side: three paired differences over seeds, and which of them are sure.
 
-With seed i one sampler came to a_i and the other to b_i; they share the partition, the first model and the test records.
+Trials with the same seed i, which came to a_i and b_i, share the partition, the first model and the test records.
 
     accuracy                  d_i = a_i − b_i         given as the mean of d, in points
     ε of the median client    d_i = ln(a_i / b_i)     given as exp(mean of d) − 1, in per cent
     pay                       d_i = ln(a_i / b_i)     likewise
 
-The interval is mean ± t · max(s, r) / √n, with s the standard deviation of d. r is the least deviation that is believed,
+The interval is mean ± t · max(s, r) / √n, s being the standard deviation of d. r is the least one that is believed,
 since counted numbers may agree by chance: one test record, one payment, one place in the order of clients. A sampler
 compared with k others has intervals of 1 − 0.05/k confidence, so that those of one measure hold together with 95 %
 (Bonferroni). They are not widened for there being three measures: each is a question of its own.
@@ -208,7 +208,8 @@ def compare(
 
 def _difference(measure: Measure, a: FloatArray, b: FloatArray, confidence: float, resolution: float) -> Difference:
     is_ratio = measure != "accuracy"
-    found = paired_difference(*map(np.log, (a, b)) if is_ratio else (a, b), confidence, resolution=resolution)
+    first, second = (np.log(a), np.log(b)) if is_ratio else (a, b)
+    found = paired_difference(first, second, confidence, resolution=resolution)
     ends = found.mean, found.low, found.high
     with np.errstate(over="ignore"):  # two seeds may allow for any ratio
         mean, low, high = map(float, np.expm1(ends) if is_ratio else ends)
