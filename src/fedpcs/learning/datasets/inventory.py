@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,18 @@ from rich.table import Table
 from fedpcs._plugins import look_here
 from fedpcs.learning.datasets import DATASETS, check_dataset, data_folder, is_present
 
+_SHOWN = ("name", "num_classes", "num_train", "num_test", "num_bytes", "citation", "terms")
+
 
 def describe_all(data_dir: Path | None = None) -> list[dict[str, Any]]:
     """Return what the catalogue says of every data set, and whether its files are there."""
     root = data_folder(data_dir)
     return [
         {
-            "name": entry.name,
-            "num_classes": entry.num_classes,
+            **{name: getattr(entry, name) for name in _SHOWN},
             "input_shape": list(entry.input_shape),
-            "num_train": entry.num_train,
-            "num_test": entry.num_test,
-            "num_bytes": entry.num_bytes,
             "is_present": is_present(entry, root),
             "folder": str(root / entry.folder) if entry.folder else None,
-            "citation": entry.citation,
-            "terms": entry.terms,
         }
         for entry in DATASETS.values()
     ]
@@ -42,15 +39,9 @@ def print_all(found: list[dict[str, Any]], console: Console) -> None:
     table.add_column("here")
     table.add_column("terms")
     for one in found:
-        table.add_row(
-            one["name"],
-            str(one["num_classes"]),
-            f"{one['num_train']:,}",
-            f"{one['num_test']:,}",
-            f"{one['num_bytes'] / 1e6:.0f} MB" if one["num_bytes"] else "–",
-            "yes" if one["is_present"] else "no",
-            one["terms"],
-        )
+        size = f"{one['num_bytes'] / 1e6:.0f} MB" if one["num_bytes"] else "–"
+        counts = (str(one["num_classes"]), f"{one['num_train']:,}", f"{one['num_test']:,}", size)
+        table.add_row(one["name"], *counts, "yes" if one["is_present"] else "no", one["terms"])
     console.print(table)
 
 
@@ -59,14 +50,10 @@ def check(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     look_here(name)
     found = check_dataset(name, data_dir)
     return {
-        "name": found.name,
+        **asdict(found),
         "folder": None if found.folder is None else str(found.folder),
         "verdict": found.verdict.name.lower(),
         "says": str(found.verdict),
-        "num_train": found.num_train,
-        "num_test": found.num_test,
-        "num_classes": found.num_classes,
-        "checksum": found.checksum,
         "files": {file.name: {"sha256": file.sha256, "is_published": file.is_published} for file in found.files},
     }
 
