@@ -24,10 +24,9 @@ from fedpcs.exhibits.accuracy_cells import (
 from fedpcs.exhibits.clip_bounds import TUNING_SEEDS, TriedBounds, tune_bounds
 from fedpcs.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.exhibits.profiles import Profile
-from fedpcs.report.accuracy import accuracy_text, difference_text
 from fedpcs.report.page import Finding, Page, Table
-from fedpcs.report.spending import spending_table
-from fedpcs.report.study_page import REFERENCE, comparison_page, difference_tables
+from fedpcs.report.study_page import REFERENCE, comparison_page
+from fedpcs.report.tables import accuracy_text, difference_tables, difference_text, spending_table
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group, Series, against, best_of, compared, group, has_common_seed, summary
 from fedpcs.studies.paired import mean_and_std
@@ -164,7 +163,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
                 else f"{reference.mean - printed.mean:+.1f}",
                 f"{float(series.done[0].cell.config.privacy.clip_norm):g}",
                 series.done[0].rounds[-1]["rule"],
-                series.done[0].result["disclosure"] or "nothing",
+                series.done[0].outcome["disclosure"] or "nothing",
             )
         )
     headings = (

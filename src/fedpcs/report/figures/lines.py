@@ -13,21 +13,32 @@ from fedpcs._validate import FloatArray
 from fedpcs.report import style
 from fedpcs.report.page import NothingToDraw
 from fedpcs.report.palette import LineStyle, line_styles
-from fedpcs.studies.run_files import RunFiles, Track, at_common_rounds, mean_track
+from fedpcs.studies.results import Group, OfRound, Track, at_common_rounds, mean_track
+from fedpcs.trial.config import RunConfig
 
 _MOST_POINTS = 300
 # Up to so many bands have room beside one another.
 _FEW_BANDS = 4
 
 
-def styles_of(run: RunFiles) -> dict[str, LineStyle]:
+def config_of(group: Group) -> RunConfig:
+    """Return the configuration that a setting's samplers share, but for what was tuned for each."""
+    return group.series[0].trials[0].cell.config
+
+
+def num_rounds(group: Group) -> int:
+    """Return how many rounds the longest of the trials is to have."""
+    return max(one.cell.config.rounds for series in group.series for one in series.trials)
+
+
+def styles_of(group: Group) -> dict[str, LineStyle]:
     """Return every sampler's style, by its name."""
-    return line_styles(sampler.name for sampler in run.samplers)
+    return line_styles(series.sampler for series in group.series)
 
 
-def mean_tracks(run: RunFiles, *path: str) -> dict[str, Track]:
+def mean_tracks(group: Group, number: OfRound) -> dict[str, Track]:
     """Return the mean over seeds of a number over rounds, for every sampler that has it."""
-    found = {sampler.name: sampler.settled_tracks(*path) for sampler in run.samplers}
+    found = {series.sampler: series.settled_tracks(number) for series in group.series}
     means = {name: mean_track(tracks) for name, tracks in found.items() if tracks}
     return {name: mean for name, mean in means.items() if not mean.is_empty}
 
@@ -47,9 +58,9 @@ def draw_line(axes: Axes, track: Track, style_of_it: LineStyle, **changes: Any) 
     axes.plot(shown.rounds, shown.values, **how)
 
 
-def draw_each(axes: Axes, run: RunFiles, tracks: Mapping[str, Track], *, from_zero: bool = False) -> None:
+def draw_each(axes: Axes, group: Group, tracks: Mapping[str, Track], *, from_zero: bool = False) -> None:
     """Draw a track for each sampler, and fit y to them."""
-    styles = styles_of(run)
+    styles = styles_of(group)
     for name, track in tracks.items():
         draw_line(axes, track, styles[name])
     style.span(axes, joined(tracks), from_zero=from_zero)
@@ -60,9 +71,9 @@ def joined(tracks: Mapping[str, Track]) -> FloatArray:
     return np.concatenate([track.values for track in tracks.values()])
 
 
-def evaluated(run: RunFiles, quantity: str) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return (rounds,) and (seeds, rounds) of a quantity by sampler, at the rounds that all seeds have."""
-    tracks = {sampler.name: sampler.settled_tracks(quantity) for sampler in run.samplers}
+def evaluated(group: Group, number: OfRound) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return (rounds,) and (seeds, rounds) of a number by sampler, at the rounds that all seeds have."""
+    tracks = {series.sampler: series.settled_tracks(number) for series in group.series}
     tables = {name: at_common_rounds(found) for name, found in tracks.items() if found}
     return {name: (table[0], table[1:]) for name, table in tables.items()}
 

@@ -17,6 +17,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.partition import IntArray
 from fedpcs.report import style
+from fedpcs.trial.config import DataConfig
 
 # From one record up; cells of none stay empty, so that what a client lacks is seen at once.
 _COLOURS = LinearSegmentedColormap.from_list("records", ["#DCEBF6", "#8FC3E4", style.BLUE, "#06223A"])
@@ -66,6 +67,17 @@ def partition_figure(counts: IntArray, text: str, *, with_numbers: bool = True) 
     scale.set_label("records", color=style.INK)
     style.caption(axes, text)
     return figure
+
+
+def split_text(data: DataConfig) -> str:
+    """Return what was split and how."""
+    how = {
+        "iid": "IID",
+        "dirichlet": f"Dirichlet({data.alpha:g})",
+        "shards": f"{data.shards_per_client} shards each",
+        "quantity": f"sizes Dirichlet({data.alpha:g})",
+    }[data.partition]
+    return f"{data.name} {how}"
 
 
 def _checked(counts: IntArray) -> FloatArray:

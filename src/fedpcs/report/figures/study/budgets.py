@@ -3,28 +3,26 @@
 Samplers whose clients play the same game share an announcement, and are drawn once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fedpcs._validate import FloatArray
 from fedpcs.report import style
-from fedpcs.report.figures.lines import draw_line, styles_of
+from fedpcs.report.figures.lines import config_of, draw_line, num_rounds, styles_of
 from fedpcs.report.page import NothingToDraw
 from fedpcs.report.palette import LineStyle
-from fedpcs.studies.run_files import RunFiles, SamplerFiles, Track, TrialFiles, mean_track
+from fedpcs.studies.results import Group, Series, Track, mean_track
 
 TOPIC, ORDER = "Budgets and rewards", 50
 
 
 @dataclass(frozen=True)
 class Played:
-    """A game that was played by the clients of these samplers.
+    """A game that was played.
 
     Attributes:
-        samplers: Whose clients play it.
         style: How it is drawn.
         spent: Mean budget over all clients, by round.
         drawn: Mean budget over the clients drawn, by round.
@@ -32,7 +30,6 @@ class Played:
         reward: R_t; None likewise.
     """
 
-    samplers: tuple[SamplerFiles, ...]
     style: LineStyle
     spent: Track
     drawn: Track
@@ -40,96 +37,76 @@ class Played:
     reward: Track | None
 
 
-def draw(run: RunFiles) -> Figure:
+def draw(group: Group) -> Figure:
     """Draw the mean budget of all clients and of the drawn above, rewards below."""
-    games = games_played(run)
+    games = games_played(group)
     if not games:
-        raise NothingToDraw("No budgets to draw: nobody has played yet, or nothing depends on budgets in this run.")
-    has_reward = any(game.reward is not None for game in games)
+        raise NothingToDraw("No budgets to draw: nobody has played yet, or nothing depends on budgets here.")
+    rewards = [(game.style, game.reward) for game in games if game.reward is not None]
     note = "Thick: mean over all clients. Faint: mean over the clients drawn."
-    note += " Dotted: φ(t), the mean first announced." if has_reward else " What was announced is not known yet."
-    num_rows, height = (2, 5.2) if has_reward else (1, 3.5)
+    note += " Dotted: φ(t), the mean first announced." if rewards else " What was announced is not known yet."
+    num_rows, height = (2, 5.2) if rewards else (1, 3.5)
     figure, panels = style.new_figure(TOPIC, note=note, height_inches=height, num_rows=num_rows)
-    _draw_budgets(panels[0], games)
-    if has_reward:
-        _draw_rewards(panels[1], games)
+    shown = []
+    for game in games:
+        draw_line(panels[0], game.drawn, game.style, linewidth=1.0, alpha=0.45, markersize=2.5, label="_")
+        draw_line(panels[0], game.spent, game.style)
+        shown += [game.spent.values, game.drawn.values]
+        if game.announced is not None:
+            look = {"color": style.INK, "linewidth": 1.0, "linestyle": ":", "marker": "", "label": "_"}
+            draw_line(panels[0], game.announced, game.style, **look)
+            shown.append(game.announced.values)
+    style.span(panels[0], np.concatenate(shown))
+    panels[0].set_ylabel("budget, ρ of zCDP", color=style.INK)
+    style.caption(panels[0], "Mean budget a client spends if drawn")
+    for look_of_it, path in rewards:
+        draw_line(panels[1], path, look_of_it)
+    if rewards:
+        style.span(panels[1], np.concatenate([path.values for _, path in rewards]), from_zero=True)
+        panels[1].set_ylabel("reward $R_t$", color=style.INK)
+        style.caption(panels[1], "Reward announced for a unit of budget")
     for panel in panels:
-        style.round_axis(panel, run.config.rounds, label="round" if panel is panels[-1] else "")
+        style.round_axis(panel, num_rounds(group), label="round" if panel is panels[-1] else "")
         style.legend(panel)
     return figure
 
 
-def games_played(run: RunFiles) -> list[Played]:
-    """Return the games of a run, one for each announcement."""
-    groups: dict[object, list[SamplerFiles]] = {}
-    for sampler in run.samplers:
-        if any(trial.rounds for trial in sampler.trials) and _is_played(run, sampler):
-            groups.setdefault(_announcement(sampler) or sampler.name, []).append(sampler)
-    return [_played(run, tuple(group)) for group in groups.values()]
+def games_played(group: Group) -> list[Played]:
+    """Return the games that were played, one for each announcement."""
+    games: dict[object, list[Series]] = {}
+    for series in group.series:
+        announced = tuple(series.results[0].game.announced_mean_budget) if series.done else ()
+        if any(trial.rounds for trial in series.trials) and _is_played(group, series):
+            games.setdefault(announced or series.sampler, []).append(series)
+    return [_played(group, together) for together in games.values()]
 
 
-def _is_played(run: RunFiles, sampler: SamplerFiles) -> bool:
-    if not sampler.done:
-        return run.config.privacy.mode != "none"
-    return any(result["game"]["standing"] != "not-played" for result in sampler.done)
+def _is_played(group: Group, series: Series) -> bool:
+    if not series.done:
+        return config_of(group).privacy.mode != "none"
+    return any(result.game.standing != "not-played" for result in series.results)
 
 
-def _announcement(sampler: SamplerFiles) -> tuple[float, ...]:
-    return tuple(sampler.done[0]["game"]["announced_mean_budget"]) if sampler.done else ()
-
-
-def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...]) -> Played:
-    look = styles_of(run)[samplers[0].name]
-    done = [result for sampler in samplers for result in sampler.done]
+def _played(group: Group, samplers: Sequence[Series]) -> Played:
+    look = styles_of(group)[samplers[0].sampler]
+    done = [result for one in samplers for result in one.results]
     label = look.label if len(samplers) == 1 else f"{look.label} + {len(samplers) - 1} more"
-    if len(samplers) == len(run.samplers) > 1:
+    if len(samplers) == len(group.series) > 1:
         label = "all samplers"
+    spent = [track for one in samplers for track in one.settled_tracks(lambda line: line.mean_budget)]
+    drawn = [
+        track
+        for one in samplers
+        for track in one.settled_tracks(lambda line: line.cohort_budget / len(line.cohort) if line.cohort else None)
+    ]
     return Played(
-        samplers,
         replace(look, label=label),
-        mean_track([track for sampler in samplers for track in sampler.settled_tracks("mean_budget")]),
-        mean_track([_drawn_mean(trial) for trial in _settled(samplers)]),
-        _path(done[0]["game"]["announced_mean_budget"]) if done else None,
-        _path(done[0]["game"]["reward"]) if done else None,
+        mean_track(spent),
+        mean_track(drawn),
+        _path(done[0].game.announced_mean_budget) if done else None,
+        _path(done[0].game.reward) if done else None,
     )
 
 
-def _settled(samplers: tuple[SamplerFiles, ...]) -> list[TrialFiles]:
-    trials = [trial for sampler in samplers for trial in sampler.trials if any(line["cohort"] for line in trial.rounds)]
-    return [trial for trial in trials if trial.result is not None] or trials
-
-
-def _drawn_mean(trial: TrialFiles) -> Track:
-    lines = [line for line in trial.rounds if line["cohort"]]
-    rounds = np.array([line["round"] for line in lines], dtype=np.float64)
-    return Track(rounds, np.array([line["cohort_budget"] / len(line["cohort"]) for line in lines], dtype=np.float64))
-
-
-def _path(values: list[float]) -> Track:
-    path: FloatArray = np.array(values, dtype=np.float64)
-    return Track(np.arange(path.size, dtype=np.float64), path)
-
-
-def _draw_budgets(axes: Axes, games: list[Played]) -> None:
-    shown = []
-    for game in games:
-        draw_line(axes, game.drawn, game.style, linewidth=1.0, alpha=0.45, markersize=2.5, label="_")
-        draw_line(axes, game.spent, game.style)
-        shown += [game.spent, game.drawn]
-        if game.announced is not None:
-            draw_line(
-                axes, game.announced, game.style, color=style.INK, linewidth=1.0, linestyle=":", marker="", label="_"
-            )
-            shown.append(game.announced)
-    style.span(axes, np.concatenate([track.values for track in shown]))
-    axes.set_ylabel("budget, ρ of zCDP", color=style.INK)
-    style.caption(axes, "Mean budget a client spends if drawn")
-
-
-def _draw_rewards(axes: Axes, games: list[Played]) -> None:
-    paths = [(game, game.reward) for game in games if game.reward is not None]
-    for game, path in paths:
-        draw_line(axes, path, game.style)
-    style.span(axes, np.concatenate([path.values for _, path in paths]), from_zero=True)
-    axes.set_ylabel("reward $R_t$", color=style.INK)
-    style.caption(axes, "Reward announced for a unit of budget")
+def _path(values: Sequence[float]) -> Track:
+    return Track(np.arange(len(values), dtype=np.float64), np.array(values, dtype=np.float64))

@@ -3,33 +3,22 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from fedpcs.report.figures.partition import partition_figure
+from fedpcs.report.figures.lines import config_of
+from fedpcs.report.figures.partition import partition_figure, split_text
 from fedpcs.report.page import NothingToDraw
-from fedpcs.studies.run_files import RunFiles
-from fedpcs.trial.config import DataConfig
+from fedpcs.studies.results import Group
 
 TOPIC, ORDER = "Who holds what", 40
 
 
-def draw(run: RunFiles) -> Figure:
+def draw(group: Group) -> Figure:
     """Draw records by client and class for the first seed whose partition is known."""
-    results = [trial.result for sampler in run.samplers for trial in sampler.trials if trial.result is not None]
-    known = [one for one in results if one.get("label_counts") is not None]
+    results = [trial.result for series in group.series for trial in series.trials if trial.result is not None]
+    known = [one for one in results if one.label_counts is not None]
     if not known:
         raise NothingToDraw(
             "Who holds which classes is not in the results: no trial is done, or there are too many clients to keep it."
         )
-    first = min(known, key=lambda one: run.config.seeds.index(one["seed"]))
-    text = f"{split_text(run.config.data)}, seed {first['seed']}"
-    return partition_figure(np.array(first["label_counts"]), text, with_numbers=False)
-
-
-def split_text(data: DataConfig) -> str:
-    """Return what was split and how."""
-    how = {
-        "iid": "IID",
-        "dirichlet": f"Dirichlet({data.alpha:g})",
-        "shards": f"{data.shards_per_client} shards each",
-        "quantity": f"sizes Dirichlet({data.alpha:g})",
-    }[data.partition]
-    return f"{data.name}, {how}"
+    first = min(known, key=lambda one: one.seed)
+    text = f"{split_text(config_of(group).data)}, seed {first.seed}"
+    return partition_figure(np.array(first.label_counts), text, with_numbers=False)
