@@ -450,7 +450,7 @@ def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
         (("compare", "--grid", "rounds"), "KEY=VALUE"),
         (("compare", "--set", "rounds=0"), "rounds"),
         (("compare", "no-such.toml"), "no-such.toml"),
-        (("reproduce", "welfare", "--only-done"), "welfare is not made of cells but made anew each time"),
+        (("reproduce", "welfare", "--only-done"), "welfare is not made of trials but made anew each time"),
         (("reproduce", "data-distribution", "--only-done"), "made anew each time. Leave it out"),
         (("compare", "--grid", "rounds=3,4", "--grid", "rounds=5"), "rounds is given twice, by 'rounds=3,4' and by"),
         (("compare", "--set", "rounds=3", "--set", "rounds=5"), "Keep one of them"),
@@ -488,7 +488,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_computed(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").write_text("")
     monkeypatch.setattr(sweep_plan, "plan_sweep", lambda *_: pytest.fail("a sweep was planned"))
-    monkeypatch.setattr(registry, "_module", lambda name: pytest.fail("an exhibit was made"))
+    monkeypatch.setattr(registry, "declaration", lambda name: pytest.fail("an exhibit was made"))
     code, out, err = said_by(arguments, monkeypatch, capsys)
     assert (code, out) == (2, "")
     assert "is a file; give a folder." in err

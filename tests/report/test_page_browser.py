@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from pages import SAMPLERS, full_page
 
-from fedpcs.report.figures.study import bars_figure, curves_figure, tradeoff_figure
+from fedpcs.report.figures.bars import bars_figure, curves_figure, tradeoff_figure
 from fedpcs.report.page import Drawing, Page, Table
-from fedpcs.report.page_report import write_page
+from fedpcs.report.render import write_page
 from fedpcs.studies.points import Bar, Curve, TradeOff
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

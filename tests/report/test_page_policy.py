@@ -10,7 +10,7 @@ import pytest
 from pages import full_page, read
 
 import fedpcs
-from fedpcs.report.page_report import render
+from fedpcs.report.render import render
 
 TEMPLATES = {
     one.name: one.read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ from fedpcs.errors import FedpcsError
 from fedpcs.report.dark import GROUND
 from fedpcs.report.page import Drawing, Page
 from fedpcs.report.page_figures import slugs
-from fedpcs.report.page_report import render, write_page
-from fedpcs.report.svg import NothingToDraw
+from fedpcs.report.render import render, write_page
+from fedpcs.report.page import NothingToDraw
 
 SCRIPT = "<script>alert('x')</script>"
 

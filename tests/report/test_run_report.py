@@ -31,7 +31,7 @@ from fedpcs.report.figures.noise import noise_figure
 from fedpcs.report.figures.spent import epsilon_figure
 from fedpcs.report.run_page import headline, write_report
 from fedpcs.report.run_tables import comparisons_of, make_tables
-from fedpcs.report.svg import NothingToDraw, picture_of
+from fedpcs.report.page import NothingToDraw, picture_of
 from fedpcs.studies.comparison import MEASURES
 from fedpcs.studies.promise import promise
 from fedpcs.studies.run_files import read_run

@@ -11,7 +11,7 @@ from tiny_runs import tiny
 from fedpcs import _format
 from fedpcs.cli.run_table import print_run
 from fedpcs.report import run_figures
-from fedpcs.report.page_export import export_csv
+from fedpcs.report.export import export_csv
 from fedpcs.report.run_page import write_report
 from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.cell_store import Done

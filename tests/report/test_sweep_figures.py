@@ -18,11 +18,11 @@ from pages import SAMPLERS
 from fedpcs.errors import InvalidInput
 from fedpcs.report import style
 from fedpcs.report.dark import DARK, as_dark
-from fedpcs.report.figures.study import bars_figure, curves_figure, tradeoff_figure
+from fedpcs.report.figures.bars import bars_figure, curves_figure, tradeoff_figure
 from fedpcs.report.labels import place
 from fedpcs.report.palette import pens
 from fedpcs.report.spent import spent_figure
-from fedpcs.report.svg import NothingToDraw, as_svg, picture_of
+from fedpcs.report.page import NothingToDraw, as_svg, picture_of
 from fedpcs.studies.points import Bar, Curve, TradeOff
 
 ROUNDS = np.arange(1.0, 42.0, 2.0)

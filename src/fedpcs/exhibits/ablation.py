@@ -18,14 +18,13 @@ from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_level, on_sign
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
 from fedpcs.exhibits.paper_numbers import SPLITS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, Setting, Trained
-from fedpcs.report.figures.study import bars_figure
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
-from fedpcs.report.spending import spending_table
-from fedpcs.report.words import bar_words
+from fedpcs.report.tables import difference_text, spending_table
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
-from fedpcs.studies.groups import Series, against, has_common_seed, summary
 from fedpcs.studies.points import Bar
+from fedpcs.studies.results import Series, against, has_common_seed, summary
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}
@@ -99,13 +98,7 @@ def gather(request: Request) -> Gathered[Trained]:
 
 @dataclass(frozen=True)
 class Part:
-    """The ablation on one split.
-
-    Attributes:
-        dataset: Which was split.
-        split: How.
-        found: What is done, by label.
-    """
+    """The ablation on one split of a data set: what is done, by label."""
 
     dataset: str
     split: str
@@ -155,7 +148,7 @@ def _headline(results: Trained) -> str:
     for part in parts_of(results):
         if part.largest is not None:
             whole = part.gain(_TOGETHER)
-            together = "" if whole is None else f", draw and weights together {bar_words(whole)}"
+            together = "" if whole is None else f", draw and weights together {difference_text(whole)}"
             told.append(f"{part.largest.label!r}, {_format.points(part.largest.mean)}{together} ({part.split})")
     return f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet."
 
@@ -163,7 +156,7 @@ def _headline(results: Trained) -> str:
 def _gains(label: str) -> Callable[[Part], Judged | None]:
     def judge(part: Part) -> Judged | None:
         gain = part.gain(label)
-        return None if gain is None else (on_sign(gain), f"{bar_words(gain)} points.")
+        return None if gain is None else (on_sign(gain), f"{difference_text(gain)} points.")
 
     return judge
 
@@ -206,7 +199,7 @@ def _tables_of(part: Part) -> Iterable[Table]:
     def accuracy(label: str) -> str:
         return _format.share_and_spread(*summary(part.found[label]))
 
-    gained = {label: bar_words(gain) for label, gain in part.gains.items()}
+    gained = {label: difference_text(gain) for label, gain in part.gains.items()}
     yield Table(
         f"Step by step: {part.split}",
         ("step", "accuracy", "gain over the step before, points"),

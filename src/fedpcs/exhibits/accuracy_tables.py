@@ -19,26 +19,28 @@ from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
-from fedpcs.report.figures.study import bars_figure
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
-from fedpcs.report.spending import spending_table
-from fedpcs.report.study_page import REFERENCE, difference_tables
-from fedpcs.report.words import accuracy_words, bar_words, difference_words
+from fedpcs.report.study_page import REFERENCE
+from fedpcs.report.tables import (
+    Column,
+    accuracy_text,
+    difference_tables,
+    difference_text,
+    sampler_table,
+    spending_table,
+)
 from fedpcs.studies.grid import hajek_or_own
-from fedpcs.studies.groups import Group, Series, against, best_of, compared, has_common_seed, summary
 from fedpcs.studies.paired import mean_and_std
 from fedpcs.studies.points import Bar
+from fedpcs.studies.results import Group, Series, against, compared, has_common_seed, summary
 
 _SPACE = "\N{NO-BREAK SPACE}"
-_MEANINGS = {
-    "ours": "mean ± standard deviation over seeds; bold only where paired intervals that hold together with 95 % "
-    "confidence put it above every other",
-    "paper": "as printed",
-    "fedpcs against it": "ours, the accuracy of the first table",
-    "paper's difference": "of the printed means, in points",
-    "W": "clipping bound of the update, to which the noise is proportional",
-    "rule": "of aggregation",
-}
+_ACCURACY = (
+    "mean ± standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence "
+    "put it above every other"
+)
+_W = "clipping bound of the update, to which the noise is proportional"
 _CALIBRATION = (
     "W is the same for all. It was sought on random sampling alone, IID, by test records and the mean of the table's "
     "seeds, for the accuracy the paper prints for it; or, where so short a training stays below that, for the same "
@@ -130,12 +132,7 @@ def _rules_table(tried: dict[str, dict[str, list[float]]], rules: dict[str, str]
 
 @dataclass(frozen=True)
 class Place:
-    """All samplers at one ratio and split, beside the paper's.
-
-    Attributes:
-        dataset: What was split.
-        group: The samplers.
-    """
+    """All samplers at one ratio and split of a data set, beside the paper's."""
 
     dataset: str
     group: Group
@@ -197,7 +194,7 @@ def _lead(place: Place) -> Judged | None:
     ours, rivals = place.compared
     leads = [against(ours, one, len(rivals)) for one in rivals]
     found = (
-        f"{place.group.variant}: {difference_words(leads[0])} points from {rivals[0].sampler}, the best baseline "
+        f"{place.group.variant}: {difference_text(leads[0])} points from {rivals[0].sampler}, the best baseline "
         f"({_format.share(float(rivals[0].accuracy.mean()))}); surely ahead of {sum(one.is_above for one in leads)} of "
         f"{len(leads)} baselines. Intervals of all baselines hold together with 95 % confidence."
     )
@@ -217,37 +214,43 @@ def _claims(places: Callable[[Trained], list[Place]]) -> tuple[Claim, ...]:
 
 def _tables(results: Trained) -> Iterable[Table]:
     yield from difference_tables(results.groups)
-    for number, one in enumerate(results.groups):
-        yield _table(Place(results.dataset, one), with_meanings=number == 0)
+    for one in results.groups:
+        yield _table(Place(results.dataset, one))
     yield spending_table(results.groups)
     yield from results.search
 
 
-def _table(place: Place, *, with_meanings: bool) -> Table:
-    found = place.group
-    ours, best, reference = found.of(REFERENCE), best_of(found), place.printed(REFERENCE)
-    beside = {one.other: one for one in compared(found)}
-    rows = []
-    for series in found.series:
-        printed, first = place.printed(series.sampler), series.done[0]
-        is_rival = series.sampler != REFERENCE and ours is not None
-        rows.append(
-            (
-                series.sampler,
-                accuracy_words(series, ours),
-                "–" if printed is None else f"{printed.mean:.2f}{_SPACE}±{_SPACE}{printed.std:.2f}{_SPACE}%",
-                beside[series.sampler].words("accuracy") if is_rival else "–",
-                f"{reference.mean - printed.mean:+.1f}" if is_rival and printed and reference else "–",
-                f"{float(first.cell.config.privacy.clip_norm):g}",
-                first.rounds[-1]["rule"],
-                first.result["disclosure"] or "nothing",
-            )
-        )
-    paper = ("paper", "fedpcs against it", "paper's difference")
-    headings = ("sampler", "ours", *paper, "W", "rule", "reads in clear")
-    bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
-    meanings = _MEANINGS if with_meanings else {}
-    return Table(f"{found.variant}: {place.label}", headings, tuple(rows), meanings, bold, _NOTES[found.variant])
+def _table(place: Place) -> Table:
+    ours, reference = place.group.of(REFERENCE), place.printed(REFERENCE)
+    beside = {one.other: one for one in compared(place.group)}
+
+    def printed(series: Series) -> str:
+        value = place.printed(series.sampler)
+        return "–" if value is None else f"{value.mean:.2f}{_SPACE}±{_SPACE}{value.std:.2f}{_SPACE}%"
+
+    def measured_lead(series: Series) -> str:
+        return beside[series.sampler].words("accuracy") if ours and series.sampler in beside else "–"
+
+    def printed_lead(series: Series) -> str:
+        value = place.printed(series.sampler)
+        is_rival = ours is not None and series is not ours
+        return f"{reference.mean - value.mean:+.1f}" if is_rival and value and reference else "–"
+
+    columns = (
+        Column("accuracy", _ACCURACY, lambda series: accuracy_text(series, ours)),
+        Column("paper", "as printed", printed),
+        Column("fedpcs against it", "ours, the accuracy of the first table", measured_lead),
+        Column("paper's difference", "of the printed means, in points", printed_lead),
+        Column("W", _W, lambda series: f"{float(series.done[0].cell.config.privacy.clip_norm):g}"),
+        Column("rule", "of aggregation", lambda series: series.done[0].rounds[-1].rule),
+        Column(
+            "reads in clear",
+            "what it learns beyond the noise",
+            lambda series: series.results[0].disclosure or "nothing",
+        ),
+    )
+    variant = place.group.variant
+    return replace(sampler_table([place.group], f"{variant}: {place.label}", columns), note=_NOTES[variant])
 
 
 def gather_skewed(request: Request) -> Gathered[Trained]:
@@ -297,7 +300,7 @@ def _skew_headline(results: Trained) -> str:
 def _skew_tables(results: Trained) -> Iterable[Table]:
     yield from results.page.tables
     for place, bars in skew_costs(results).items():
-        rows = tuple((bar.label, bar_words(bar)) for bar in bars)
+        rows = tuple((bar.label, difference_text(bar)) for bar in bars)
         yield Table(f"What skew changes: {place}", ("sampler", "Dirichlet minus IID, points"), rows)
 
 

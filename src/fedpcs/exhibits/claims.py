@@ -29,7 +29,7 @@ class Claim:
 
     Attributes:
         sentence: The claim, or what writes it for a place.
-        judge: Returns the verdict on a place and what was found there; None where a place has not the numbers for it.
+        judge: Returns the verdict on a place and what was found there; None where it has not the numbers for it.
         places: Splits results into the places where the claim is judged, such as settings.
     """
 
@@ -78,14 +78,13 @@ def on_grade(values: ArrayLike, full: float, partial: float) -> Verdict:
     return "in part" if verdict == "differs" and on_level(values, partial) == "agrees" else verdict
 
 
-def on_lead(leads: Sequence[PairedDifference], best: PairedDifference, claimed: float) -> Verdict:
-    """Return whether all rivals are behind, and the best of them by as much as claimed; in part, if not surely so.
+def unless(is_spoiled: bool, verdict: Verdict) -> Verdict:
+    """Return a verdict, but that what is spoiled agrees in part only."""
+    return "in part" if is_spoiled and verdict == "agrees" else verdict
 
-    Args:
-        leads: Over each rival, intervals that hold together.
-        best: Over the best of them.
-        claimed: How large that lead should be.
-    """
+
+def on_lead(leads: Sequence[PairedDifference], best: PairedDifference, claimed: float) -> Verdict:
+    """Return whether all rivals are behind, and the best of them by as much as claimed; in part, if not surely so."""
     if all(lead.is_above for lead in leads):
         return "agrees" if best.low >= claimed else "in part"
     return "differs" if any(lead.high < claimed for lead in leads) else CANNOT_SAY

@@ -12,11 +12,11 @@ from fedpcs import _format
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.exhibits.exhibit import Request, Run
 from fedpcs.exhibits.paper_numbers import printed_accuracy
-from fedpcs.exhibits.trials import CALIBRATED, SELFISH, Setting, behaviour_of, changes_of, setting_of
+from fedpcs.exhibits.trials import CALIBRATED, SELFISH, Setting, changes_of, setting_of
 from fedpcs.report.page import Table
-from fedpcs.studies.cell_store import Done
 from fedpcs.studies.grid import Cell, hajek_or_own, make_cells, make_sweep_config
 from fedpcs.studies.paired import mean_and_std
+from fedpcs.studies.results import TrialData
 
 # Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
 _TRIED = (1.0, 3.0, 10.0)
@@ -31,11 +31,7 @@ _FIRST_STEP = 1.5
 
 @dataclass(frozen=True)
 class TriedBounds:
-    """What each W that was tried came to for one sampler.
-
-    Attributes:
-        accuracy: On validation records by W, one for each seed.
-    """
+    """What one sampler came to on validation records by W, one accuracy for each seed."""
 
     accuracy: Mapping[float, tuple[float, ...]]
 
@@ -54,12 +50,7 @@ class TriedBounds:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A W at which random sampling has the accuracy it should have, and what was tried for it.
-
-    Attributes:
-        target: The accuracy that was sought.
-        accuracy: Of random sampling by W, one for each seed of the table.
-    """
+    """The accuracy sought for random sampling, and what it came to by W, one accuracy for each seed of the table."""
 
     target: float
     accuracy: Mapping[float, tuple[float, ...]]
@@ -130,15 +121,15 @@ def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str
     return {name: TriedBounds(_by_bound(tried, done, f"tuned for {name}")) for name, tried in cells.items()}
 
 
-def accuracies_of(cells: Sequence[Cell], done: Sequence[Done], what: str) -> list[float]:
+def accuracies_of(cells: Sequence[Cell], done: Sequence[TrialData], what: str) -> list[float]:
     """Return the accuracies of some trainings, in their order; all must be done."""
-    reached = {one.cell.key: float(one.result["accuracy"]) for one in done}
+    reached = {one.cell.key: float(one.outcome.accuracy) for one in done}
     if missing := sum(cell.key not in reached for cell in cells):
         raise Unfinished(f"{missing} of the {len(cells)} trainings by which {what} are not done.")
     return [reached[cell.key] for cell in cells]
 
 
-def _by_bound(cells: Sequence[Cell], done: Sequence[Done], what: str) -> dict[float, tuple[float, ...]]:
+def _by_bound(cells: Sequence[Cell], done: Sequence[TrialData], what: str) -> dict[float, tuple[float, ...]]:
     """Return the accuracies of some trainings by W, those of one W in the order of their seeds."""
     found: dict[float, tuple[float, ...]] = {}
     for cell, accuracy in zip(cells, accuracies_of(cells, done, f"W is {what}"), strict=True):
@@ -174,7 +165,7 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
     """
 
     def accuracies(bounds: Sequence[float]) -> dict[float, tuple[float, ...]]:
-        changes = {**changes_of(setting, variant), **behaviour_of(variant, "random")}
+        changes = changes_of(setting, variant, "random")
         cells = _cells(setting, "random", bounds, setting.seeds, 0.0, changes)
         return _by_bound(cells, run(cells), "next calibrated")
 
@@ -184,16 +175,11 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
 def search(
     accuracies: Callable[[Sequence[float]], Mapping[float, tuple[float, ...]]], target: float, start: float
 ) -> Calibration:
-    """Try bounds until an accuracy that falls as they grow is near its target.
+    """Try bounds, from `start` on, until the mean of accuracies that fall as bounds grow is near its target.
 
     Two bounds are tried at a time, for machines of several cores: four times as large or small until the target lies
     between two of them, then a third and two thirds of the way. No line is laid through accuracies: they may fall off a
     cliff. A bound so small that clipping costs accuracy is not mistaken for one whose noise does.
-
-    Args:
-        accuracies: Of some bounds, one for each seed.
-        target: What their mean should be.
-        start: The first bound tried.
     """
     tried: dict[float, tuple[float, ...]] = {}
 

@@ -40,13 +40,7 @@ _NO_DIFFERENCE = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """One population's budgets.
-
-    Attributes:
-        seed: Of the population.
-        budgets: (rounds, clients) budgets by case of who plays.
-        equilibria: The games behind those that are played.
-    """
+    """One population's (rounds, clients) budgets by case of who plays, and the games behind them."""
 
     seed: int
     budgets: Mapping[str, FloatArray]

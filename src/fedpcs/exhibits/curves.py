@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_count
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.trials import Trained
 from fedpcs.report.study_page import REFERENCE
-from fedpcs.studies.groups import Group, Series
 from fedpcs.studies.paired import PairedDifference, joint_confidence, paired_difference
+from fedpcs.studies.results import Group, Series
 
 _RATIO = "sampling.sampling_ratio"
 
@@ -35,7 +36,7 @@ def throughout(quantity: str) -> Callable[[Group], Judged]:
         pairs = [_pairs(ours, one, quantity) for one in others]
         rounds = set.intersection(*(set(one) for one in pairs))
         confidence = joint_confidence(len(others) * max(len(rounds), 1))
-        resolution = 1.0 / ours.done[0].result["num_test"] if quantity == "accuracy" else 0.0
+        resolution = 1.0 / ours.results[0].num_test if quantity == "accuracy" else 0.0
         leads = [{now: lead(*one[now], confidence, resolution) for now in rounds} for one in pairs]
         ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
         behind = sum(any(one[now].is_below for one in leads) for now in rounds)
@@ -59,7 +60,7 @@ def _pairs(ours: Series, other: Series, quantity: str) -> dict[float, tuple[Floa
 
 
 def _by_round(series: Series, seeds: Sequence[int], quantity: str) -> dict[float, FloatArray]:
-    rounds, values = series.curve(quantity)
+    rounds, values = series.curve(attrgetter(quantity))
     rows = [series.seeds.index(seed) for seed in seeds]
     return {now: values[rows, k] for k, now in enumerate(rounds.tolist())}
 

@@ -36,12 +36,7 @@ _SHOWN_RATIO = 0.2
 
 @dataclass(frozen=True)
 class Splits:
-    """A data set split among clients both ways.
-
-    Attributes:
-        name: Of the data set.
-        counts: (clients, classes) numbers of records by split, one table for each seed.
-    """
+    """A data set split among clients: (clients, classes) numbers of records by split, one table for each seed."""
 
     name: str
     counts: Mapping[str, Sequence[IntArray]]
@@ -53,16 +48,12 @@ class Splits:
 
 
 def split_counts(
-    seeds: Sequence[int], targets: ArrayLike, num_classes: int, num_clients: int = _NUM_CLIENTS, alpha: float = _ALPHA
+    seeds: Sequence[int], targets: ArrayLike, num_classes: int, num_clients: int = _NUM_CLIENTS
 ) -> dict[str, list[IntArray]]:
-    """Return (clients, classes) counts of both splits for every seed, from the streams a run would use.
-
-    Raises:
-        InvalidInput: More clients than records, or an alpha out of range.
-    """
+    """Return (clients, classes) counts of both splits for every seed, from the streams a run would use."""
 
     def counts(kind: str, seed: int) -> IntArray:
-        parts = partition(kind, targets, num_clients, _random.generator(seed, "partition"), alpha=alpha)
+        parts = partition(kind, targets, num_clients, _random.generator(seed, "partition"), alpha=_ALPHA)
         return label_counts(parts, targets, num_classes)
 
     return {split: [counts(kind, seed) for seed in seeds] for split, kind in ((IID, "iid"), (MIXED, "dirichlet"))}
@@ -80,28 +71,23 @@ def skew(counts: IntArray) -> FloatArray:
     return np.asarray(0.5 * np.abs(own - whole).sum(axis=1))
 
 
-def gather(request: Request) -> Gathered[Splits]:
-    """Load a data set and split it."""
-    return split(request, load_dataset(request.dataset, request.data_dir))
-
-
 def split(request: Request, dataset: Dataset, num_clients: int = _NUM_CLIENTS) -> Gathered[Splits]:
     """Split a data set, by its training labels."""
     seeds, targets = seeds_of(request.profile), dataset.train_targets.numpy()
     splits = Splits(dataset.name, split_counts(seeds, targets, dataset.num_classes, num_clients))
     few, many = NUM_SEEDS["quick"], NUM_SEEDS["paper"]
-    fewer = f"Splits are drawn with {few} seeds; the paper profile draws {many}. The paper shows one."
-    other = f"The paper's figure is of {_PAPER_DATASET}; this page is of {dataset.name}."
+    shrunk = {
+        f"Splits are drawn with {few} seeds; the paper profile draws {many}. The paper shows one.": request.profile
+        == "quick",
+        f"The paper's figure is of {_PAPER_DATASET}; this page is of {dataset.name}.": dataset.name != _PAPER_DATASET,
+    }
     frame = Page(
         name="",
         title="",
         headline="",
         facts=f"{dataset.name}, {len(targets):,} training records, {num_clients} clients, {dataset.num_classes} "
         f"classes, {len(seeds)} seeds",
-        shrunk=(
-            *((fewer,) if request.profile == "quick" else ()),
-            *((other,) if dataset.name != _PAPER_DATASET else ()),
-        ),
+        shrunk=tuple(sentence for sentence, holds in shrunk.items() if holds),
         settings={"split": {"num_clients": str(num_clients), "alpha": f"{_ALPHA:g}", "kinds": f"{IID}, {MIXED}"}},
         provenance={"data set, SHA-256": dataset.checksum},
     )
@@ -191,7 +177,7 @@ def _records(splits: Splits) -> Iterable[dict[str, object]]:
 
 EXHIBIT = Exhibit(
     title="Which client holds which classes, on {dataset}",
-    gather=gather,
+    gather=lambda request: split(request, load_dataset(request.dataset, request.data_dir)),
     headline=_headline,
     claims=(
         Claim(

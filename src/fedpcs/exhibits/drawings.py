@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 
 _WARM_AND_COLD = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white", style.VERMILION])
 
@@ -29,7 +29,7 @@ def lines_figure(
     middle: Callable[..., FloatArray] = np.mean,
     log_floor: float | None = None,
 ) -> Figure:
-    """Draw (populations, points) values by label: thin lines each, their mean thick.
+    """Draw (populations, points) values by label: thin lines each, their mean, or another `middle`, thick.
 
     Args:
         lines: The values.
@@ -40,11 +40,11 @@ def lines_figure(
         xlabel: What points are.
         level: A label and a value, drawn across.
         from_zero: Whether zero must be seen.
-        middle: What is drawn thick, instead of the mean.
+        middle: What is drawn thick.
         log_floor: The least value of a log scale; None for a plain one.
     """
     figure, (axes,) = style.new_figure(title, note=note)
-    looks = pens(lines)
+    looks = line_styles(lines)
     for label, values in lines.items():
         places = np.array(x) if len(x) else np.arange(values.shape[1])
         shown, pen = values if log_floor is None else values.clip(log_floor), looks[label]
@@ -65,9 +65,9 @@ def lines_figure(
         axes.set_xticks(list(x), [f"{place:g}" for place in x])
         axes.set_xlabel(xlabel, color=style.INK)
     else:
-        style.round_axis(axes, places.size, words=xlabel)
+        style.round_axis(axes, places.size, label=xlabel)
     axes.set_ylabel(ylabel, color=style.INK)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=9, frameon=False, labelcolor=style.INK)
+    style.legend(axes)
     return figure
 
 

@@ -9,26 +9,17 @@ from typing import Any, Generic, TypeVar
 
 from fedpcs.exhibits.claims import Claim
 from fedpcs.exhibits.registry import Profile, listed
-from fedpcs.report.page import Drawing, Finding, Page, Table
-from fedpcs.studies.cell_store import Done
+from fedpcs.report.page import Drawing, Page, Table
 from fedpcs.studies.grid import Cell
+from fedpcs.studies.results import TrialData
 
 Results = TypeVar("Results")
-Run = Callable[[Sequence[Cell]], list[Done]]
+Run = Callable[[Sequence[Cell]], list[TrialData]]
 
 
 @dataclass(frozen=True)
 class Request:
-    """Which exhibit is wanted, and how large.
-
-    Attributes:
-        name: Of the exhibit.
-        profile: `quick` or `paper`.
-        dataset: The data set's name; ignored by exhibits of the game.
-        data_dir: Where data sets lie.
-        run: Runs trials and returns those that finished.
-        say: Is told what goes on.
-    """
+    """Which exhibit is wanted, how large, on what data; `run` returns the trials that finished, `say` is told news."""
 
     name: str
     profile: Profile = "quick"
@@ -59,7 +50,7 @@ class Gathered(Generic[Results]):
 
 @dataclass(frozen=True, kw_only=True)
 class Exhibit(Generic[Results]):
-    """What one exhibit shows. What is None is as in the frame of its kind.
+    """What one exhibit shows, as functions of its results. What is None is as in the frame of its kind.
 
     Attributes:
         title: Of the page; {dataset} stands for the data set's name.
@@ -81,17 +72,14 @@ class Exhibit(Generic[Results]):
     records: Callable[[Results], Iterable[Mapping[str, Any]]] | None = None
     claims_heading: str | None = None
 
-    def findings(self, results: Results) -> tuple[Finding, ...]:
-        """Judge every claim."""
-        return tuple(finding for claim in self.claims for finding in claim.findings(results))
-
 
 def build(exhibit: Exhibit[Results], request: Request, gathered: Gathered[Results]) -> Page:
     """Make an exhibit's page of what was gathered for it."""
     frame, results = gathered.frame, gathered.results
     shown: dict[str, Any] = {}
     if results is not None:
-        shown["findings"] = (*exhibit.findings(results), *frame.findings)
+        judged = [finding for claim in exhibit.claims for finding in claim.findings(results)]
+        shown["findings"] = (*judged, *frame.findings)
         for field in ("tables", "drawings", "records"):
             if (make := getattr(exhibit, field)) is not None:
                 shown[field] = tuple(make(results))

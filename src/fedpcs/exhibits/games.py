@@ -61,22 +61,11 @@ class GameSpec:
 
 @dataclass(frozen=True)
 class Games:
-    """Games by what they are, solved when first asked for.
-
-    Attributes:
-        base: What all of them share: clients, rounds, bounds, the server's weights, the reward policy.
-        solved: Those solved so far; give one mapping to several exhibits and none is solved twice.
-        say: Is told what is being solved.
-    """
+    """Games that share a base, solved when first asked for, each once."""
 
     base: GameConfig = field(default_factory=GameConfig)
     solved: dict[GameSpec, Equilibrium] = field(default_factory=dict)
     say: Callable[[str], None] = field(default=lambda text: None, compare=False)
-
-    @property
-    def num_clients(self) -> int:
-        """N."""
-        return 100 if self.base.num_clients is None else self.base.num_clients
 
     def solve(self, spec: GameSpec) -> Equilibrium:
         """Return a game's solution, certified or not: its status says."""
@@ -102,23 +91,22 @@ class Games:
 
     def frame(self, profile: Profile) -> Page:
         """Return what every exhibit of games shows."""
+        clients = 100 if self.base.num_clients is None else self.base.num_clients
         reward = f"rewards: {self.base.reward}" if isinstance(self.base.reward, str) else "rewards given"
         population = {"population", "num_clients", "cohort_size", "sampling_ratio", "budget_cap"}
         base = {key: str(value) for key, value in self.base.model_dump(exclude=population).items()}
-        few, many = NUM_SEEDS["quick"], NUM_SEEDS["paper"]
         shrunk = (
-            f"{few} populations of clients are drawn; the paper profile draws {many} (the paper does not say how many "
-            "it drew). Clients, rounds and bounds are the paper's."
+            f"{NUM_SEEDS['quick']} populations of clients are drawn; the paper profile draws {NUM_SEEDS['paper']} (the "
+            "paper does not say how many it drew). Clients, rounds and bounds are the paper's."
         )
         return Page(
             name="",
             title="",
             headline="No game certified, so nothing can be said.",
-            facts=f"{self.num_clients} clients, {self.base.last_round + 1} rounds, {reward}, "
-            f"{NUM_SEEDS[profile]} populations",
+            facts=f"{clients} clients, {self.base.last_round + 1} rounds, {reward}, {NUM_SEEDS[profile]} populations",
             shrunk=(shrunk,) if profile == "quick" else (),
             settings={
-                "game": {"num_clients": str(self.num_clients), **base},
+                "game": {"num_clients": str(clients), **base},
                 "populations": {
                     "seeds": ", ".join(str(seed) for seed in range(NUM_SEEDS[profile])),
                     "privacy aversion": "uniform on (0, 1), clipped to [0.001, 0.999]",
@@ -130,6 +118,11 @@ class Games:
 
 class Outcome(Protocol):
     """What one population, or one of its games, came to."""
+
+    @property
+    def seed(self) -> int:
+        """Of the population."""
+        ...
 
     @property
     def equilibria(self) -> Mapping[str, Equilibrium]:
@@ -151,7 +144,7 @@ class FromGames:
     """Gathers the outcomes of an exhibit's games, those that certify.
 
     Attributes:
-        solve: Makes an outcome: of a population's seed, or of another key.
+        solve: Makes an outcome of a key, such as a population's seed.
         keys: Of the outcomes, by profile.
         facts: What the line of facts has besides.
         quick_note: What else is smaller in the quick profile.
@@ -173,7 +166,7 @@ class FromGames:
             outcome = self.solve(games, key, request.profile)
             failed = [found for found in outcome.equilibria.values() if found.status != "converged"]
             if failed:
-                left_out.append(f"{key if isinstance(key, tuple) else f'seed {key}'}: {failure(failed[0])}")
+                left_out.append(f"seed {outcome.seed}: {failure(failed[0])}")
             else:
                 kept.append(outcome)
         frame = games.frame(request.profile)
@@ -189,14 +182,12 @@ class FromGames:
 
 
 def _left_out(reasons: Sequence[str], num_all: int) -> tuple[Finding, ...]:
-    if not reasons:
-        return ()
     claim = "The game has an equilibrium, and iterating on the mean budget finds it (Theorems 2 and 3)."
     found = (
-        f"{len(reasons)} of {num_all} populations are left out of every number on this page, since a game of theirs "
-        f"did not certify: {'; '.join(reasons)}."
+        f"{len(reasons)} of {num_all} are left out of every number on this page, since a game did not certify: "
+        f"{'; '.join(reasons)}."
     )
-    return (Finding(claim, found, CANNOT_SAY),)
+    return (Finding(claim, found, CANNOT_SAY),) if reasons else ()
 
 
 def failure(found: Equilibrium) -> str:

@@ -117,15 +117,11 @@ def _headline(games: Sequence[Sweeps]) -> str:
         middle = float(np.median([one.needed(name) or NUM_SWEEPS + 1 for one in games]))
         return f"more than {NUM_SWEEPS}" if middle > NUM_SWEEPS else f"{middle:g}"
 
-    def resting(name: str) -> int:
-        return sum(one.needed(name) is not None for one in games)
-
-    never = {name: len(games) - resting(name) for name in ("whole paths", "in order")}
-    unrested = ", ".join(f"{count} of {len(games)} games, {name}" for name, count in never.items() if count)
+    resting = sum(one.needed("as printed") is not None for one in games)
     return (
         f"With exact responses the mean budget rests after {median('whole paths')} sweeps of whole paths (median) and "
-        f"{median('in order')} in order{f' (never within {NUM_SWEEPS}: {unrested})' if unrested else ''}; the paper's "
-        f"own formula rests in {resting('as printed') or 'none'} of {len(games)} games within {NUM_PRINTED_SWEEPS}."
+        f"{median('in order')} in order; the paper's own formula rests in {resting or 'none'} of {len(games)} games "
+        f"within {NUM_PRINTED_SWEEPS}."
     )
 
 

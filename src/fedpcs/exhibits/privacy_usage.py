@@ -17,10 +17,10 @@ import numpy as np
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits.claims import Claim, Judged, on_all_signs, points
+from fedpcs.exhibits.claims import Claim, Judged, on_all_signs, points, unless
 from fedpcs.exhibits.drawings import lines_figure
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import FromGames, Games, GameSpec
+from fedpcs.exhibits.games import FromGames, Games, GameSpec, seeds_of
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
@@ -29,7 +29,7 @@ from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, solve_with_caps
 from fedpcs.report.figures.caps import drawn_usage
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.sampling.designs import pivotal
-from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference
+from fedpcs.studies.paired import mean_and_std, paired_difference
 
 FEDPCS, SAME, OWN = "FedPCS", "random, same cohorts", "random, its own cohorts"
 NUM_DRAWS = 100
@@ -39,14 +39,7 @@ _GRADUAL = 0.9  # share of steps in which a ratio that falls gradually stays or 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A path of caps.
-
-    Attributes:
-        name: What the paper calls it by.
-        first: B_0 for 100 clients.
-        last: B_T for 100 clients.
-        last_round: T.
-    """
+    """A path of caps from B_0 to B_T for 100 clients, by what the paper calls it."""
 
     name: str
     first: float
@@ -68,18 +61,20 @@ SCENARIOS = (Scenario("Fashion-MNIST", 700.0, 300.0, 30), Scenario("Tiny-ImageNe
 
 @dataclass(frozen=True)
 class Capped:
-    """One population under one path of caps.
+    """One population under one path of caps: equilibria with cohorts that fit them, under the same rewards.
 
     Attributes:
         scenario: The caps.
-        aware: FedPCS's equilibrium with cohorts that fit it.
-        plan: Those cohorts.
-        blind: The equilibrium of the same rewards under random sampling, with cohorts that fit it.
-        blind_plan: Those cohorts.
+        seed: Of the population.
+        aware: FedPCS's equilibrium.
+        plan: Its cohorts.
+        blind: Random sampling's equilibrium.
+        blind_plan: Its cohorts.
         usage: (rounds,) mean share of the cap that drawn cohorts use, by case of who draws.
     """
 
     scenario: Scenario
+    seed: int
     aware: Equilibrium
     plan: CohortPlan
     blind: Equilibrium
@@ -87,52 +82,26 @@ class Capped:
     usage: Mapping[str, FloatArray]
 
     @property
+    def equilibria(self) -> dict[str, Equilibrium]:
+        """Both games."""
+        return {f"{self.scenario.name} caps, FedPCS": self.aware, f"{self.scenario.name} caps, random": self.blind}
+
+    @property
     def ratio(self) -> FloatArray:
         """(rounds,) τ(t) of FedPCS."""
         return np.asarray(self.plan.cohort_size / self.aware.game.num_clients)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One population under all paths of caps.
+def solve(games: Games, key: tuple[Scenario, int], profile: Profile = "quick") -> Capped:
+    """Solve a population's game under a path of caps for both samplers, draw cohorts, and see what they use.
 
-    Attributes:
-        seed: Of the population.
-        capped: One for each path of caps.
+    In the paper profile rewards are planned anew for the capped cohorts; otherwise they are those without caps.
     """
-
-    seed: int
-    capped: tuple[Capped, ...]
-
-    @property
-    def equilibria(self) -> dict[str, Equilibrium]:
-        """The games under caps."""
-        return {
-            f"{one.scenario.name} caps, {who}": found
-            for one in self.capped
-            for who, found in (("FedPCS", one.aware), ("random", one.blind))
-        }
-
-
-def solve(games: Games, seed: int, profile: Profile = "quick", scenarios: Sequence[Scenario] = SCENARIOS) -> Outcome:
-    """Solve a population's game under each path of caps, draw cohorts, and see what they use."""
-    plan_again = profile == "paper"
-    return Outcome(seed, tuple(under_caps(games, one, seed, plan_again=plan_again) for one in scenarios))
-
-
-def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool) -> Capped:
-    """Solve one population's game under caps for both samplers and draw their cohorts.
-
-    Args:
-        games: Where the game without caps comes from.
-        scenario: The caps.
-        seed: Of the population.
-        plan_again: Whether rewards are planned anew for the capped cohorts; otherwise those of the game without caps.
-    """
+    scenario, seed = key
     free = games.solve(GameSpec(seed, last_round=scenario.last_round))
     caps = scenario.caps(free.game.num_clients)
-    is_policy = plan_again and isinstance(games.base.reward, str)
-    reward = games.base.reward if is_policy else free.reward.path
+    plans_again = profile == "paper" and isinstance(games.base.reward, str)
+    reward = games.base.reward if plans_again else free.reward.path
     tolerance = float(games.base.tolerance)
     games.say(f"solving under caps: {scenario.name}, population {seed} …")
     aware, plan = solve_with_caps(free.game, reward, caps, tolerance=tolerance, throw=False)
@@ -143,7 +112,7 @@ def under_caps(games: Games, scenario: Scenario, seed: int, *, plan_again: bool)
         SAME: drawn_usage(aware.profile.budget, plan, NUM_DRAWS, budget_aware=False).middle,
         OWN: drawn_usage(blind.profile.budget, blind_plan, NUM_DRAWS, budget_aware=False).middle,
     }
-    return Capped(scenario, aware, plan, blind, blind_plan, usage)
+    return Capped(scenario, seed, aware, plan, blind, blind_plan, usage)
 
 
 def usage_by_budget(budget: FloatArray, plan: CohortPlan, game: Game) -> FloatArray:
@@ -164,9 +133,10 @@ def usage_by_budget(budget: FloatArray, plan: CohortPlan, game: Game) -> FloatAr
     return np.asarray(used.mean(axis=1))
 
 
-def by_scenario(outcomes: Sequence[Outcome]) -> list[tuple[Capped, ...]]:
+def by_scenario(outcomes: Sequence[Capped]) -> list[list[Capped]]:
     """Return all populations under each path of caps."""
-    return list(zip(*(one.capped for one in outcomes), strict=True))
+    scenarios = dict.fromkeys(one.scenario for one in outcomes)
+    return [[one for one in outcomes if one.scenario == scenario] for scenario in scenarios]
 
 
 def _mean_usage(mine: Sequence[Capped], case: str) -> list[float]:
@@ -178,7 +148,7 @@ def _ends(mine: Sequence[Capped]) -> tuple[list[float], list[float]]:
     return [float(one.ratio[0]) for one in mine], [float(one.ratio[-1]) for one in mine]
 
 
-def _headline(outcomes: Sequence[Outcome]) -> str:
+def _headline(outcomes: Sequence[Capped]) -> str:
     mine = by_scenario(outcomes)[0]
     aware, same, own = (mean_and_std(_mean_usage(mine, case))[0] for case in (FEDPCS, SAME, OWN))
     first, last = (mean_and_std(ratios)[0] for ratios in _ends(mine))
@@ -224,16 +194,10 @@ def _usage(mine: Sequence[Capped]) -> Judged:
         f"{_format.share(higher)} of rounds, lower in {_format.share(lower)}); with cohorts planned for random "
         f"sampling's own clients {points(own)}."
     )
-    return verdict_on_usage(same, own, lower), found
+    return unless(lower > 0.0, on_all_signs([same, own])), found  # the claim is of every round
 
 
-def verdict_on_usage(same: PairedDifference, own: PairedDifference, lower: float) -> Verdict:
-    """Return whether FedPCS uses more in both comparisons, and less in no round; or in one; or surely in neither."""
-    verdict = on_all_signs([same, own])
-    return "in part" if verdict == "agrees" and lower > 0.0 else verdict
-
-
-def _table(outcomes: Sequence[Outcome]) -> Iterable[Table]:
+def _table(outcomes: Sequence[Capped]) -> Iterable[Table]:
     rows = []
     for mine in by_scenario(outcomes):
         ends = [_format.with_spread(ratios, _format.two_decimals) for ratios in _ends(mine)]
@@ -253,7 +217,7 @@ def _table(outcomes: Sequence[Outcome]) -> Iterable[Table]:
     )
 
 
-def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
+def _drawings(outcomes: Sequence[Capped]) -> Iterable[Drawing]:
     thin = "Thin: each population; thick: their mean."
     for mine in by_scenario(outcomes):
         name = mine[0].scenario.name
@@ -274,24 +238,24 @@ def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
         yield Drawing(f"sampling ratio, {name} caps", ratio_figure)
 
 
-def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:
-    for mine in by_scenario(outcomes):
-        for outcome, one in zip(outcomes, mine, strict=True):
-            for t in range(one.scenario.last_round + 1):
-                yield {
-                    "caps": one.scenario.name,
-                    "seed": outcome.seed,
-                    "round": t,
-                    "cap": float(one.plan.budget_cap[t]),
-                    "sampling ratio": float(one.ratio[t]),
-                    **{f"usage, {case}": float(path[t]) for case, path in one.usage.items()},
-                }
+def _records(outcomes: Sequence[Capped]) -> Iterable[dict[str, object]]:
+    for one in outcomes:
+        for t in range(one.scenario.last_round + 1):
+            yield {
+                "caps": one.scenario.name,
+                "seed": one.seed,
+                "round": t,
+                "cap": float(one.plan.budget_cap[t]),
+                "sampling ratio": float(one.ratio[t]),
+                **{f"usage, {case}": float(path[t]) for case, path in one.usage.items()},
+            }
 
 
 EXHIBIT = Exhibit(
     title="Privacy usage and sampling ratio under falling caps",
     gather=FromGames(
         solve=solve,
+        keys=lambda profile: [(scenario, seed) for scenario in SCENARIOS for seed in seeds_of(profile)],
         facts="τ(t) from the caps",
         quick_note="Rewards are those of the game without caps; the paper profile plans them anew for the capped "
         "cohorts.",

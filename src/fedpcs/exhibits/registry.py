@@ -23,14 +23,14 @@ class Listed:
         summary: What it shows, in a line.
         place: Where its declaration is, "module:NAME".
         quick: How long its quick profile took on two cores, after what, where trials are shared.
-        made_of: The data set itself, trials (kept, and shared with others), or games, solved anew each time.
+        made_of: Trials, which are kept and shared with others; games, or the data set itself, made anew each time.
         only_dataset: The one data set it is shown on, if it is one.
     """
 
     summary: str
     place: str
     quick: str
-    made_of: Literal["data", "trials", "games"]
+    made_of: Literal["data", "trials", "games"] = "trials"
     only_dataset: str | None = None
 
     @property
@@ -39,46 +39,38 @@ class Listed:
         return self.made_of != "games"
 
 
+_TABLE, _AFTER_TABLE = "accuracy_tables", "nothing after accuracy-table"
 EXHIBITS: dict[str, Listed] = {
-    "accuracy-table": Listed(
-        "accuracy of every sampler beside the paper's numbers", "accuracy_tables:TUNED_TABLE", "65 min", "trials"
-    ),
+    "accuracy-table": Listed("accuracy of every sampler beside the paper's numbers", f"{_TABLE}:TUNED_TABLE", "65 min"),
     "calibrated-table": Listed(
-        "the table with W calibrated on random sampling, the same for all",
-        "accuracy_tables:CALIBRATED_TABLE",
+        "the table with one W for all, calibrated on random sampling",
+        f"{_TABLE}:CALIBRATED_TABLE",
         "40 min after accuracy-table",
-        "trials",
     ),
-    "curves": Listed("accuracy and loss over rounds", "curves:EXHIBIT", "nothing after accuracy-table", "trials"),
-    "non-iid": Listed(
-        "what label skew costs each sampler", "accuracy_tables:NON_IID", "nothing after accuracy-table", "trials"
-    ),
-    "ablation": Listed("where FedPCS's gain comes from", "ablation:EXHIBIT", "45 min after calibrated-table", "trials"),
+    "curves": Listed("accuracy and loss over rounds", "curves:EXHIBIT", _AFTER_TABLE),
+    "non-iid": Listed("what label skew costs each sampler", f"{_TABLE}:NON_IID", _AFTER_TABLE),
+    "ablation": Listed("where FedPCS's gain comes from", "ablation:EXHIBIT", "45 min after calibrated-table"),
     "best-rules": Listed(
-        "the table with W calibrated, every sampler under its best rule of aggregation",
-        "accuracy_tables:BEST_RULES",
+        "the calibrated table, every sampler under its best rule of aggregation",
+        f"{_TABLE}:BEST_RULES",
         "70 min after calibrated-table",
-        "trials",
     ),
     "unmoved-clients": Listed(
         "the table with baselines whose clients rewards do not move",
-        "accuracy_tables:UNMOVED_CLIENTS",
+        f"{_TABLE}:UNMOVED_CLIENTS",
         "125 min after accuracy-table",
-        "trials",
     ),
     "useful-privacy": Listed(
         "every sampler and rule at an ε people would accept",
         "useful_privacy:USEFUL_PRIVACY",
         "45 min",
-        "trials",
-        "fashion-mnist",
+        only_dataset="fashion-mnist",
     ),
     "trade-off": Listed(
         "what accuracy costs in ε and in rewards, planned for several of each",
         "useful_privacy:TRADE_OFF",
         "40 min",
-        "trials",
-        "fashion-mnist",
+        only_dataset="fashion-mnist",
     ),
     "data-distribution": Listed("who holds which classes", "data_distribution:EXHIBIT", "seconds", "data"),
     "mean-field": Listed("how the mean budget settles", "mean_field:EXHIBIT", "2 min", "games"),

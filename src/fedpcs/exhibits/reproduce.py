@@ -16,15 +16,15 @@ from fedpcs import _format
 from fedpcs._files import check_folder, disk_errors, write_text
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.exhibits import exhibit, registry
+from fedpcs.report.export import export_csv
 from fedpcs.report.page import Page
-from fedpcs.report.page_export import export_csv
-from fedpcs.report.page_markdown import as_markdown
-from fedpcs.report.page_report import write_page
+from fedpcs.report.render import as_markdown, write_page
 from fedpcs.report.warnings import mixed
-from fedpcs.studies.cell_store import CellStore, Done
+from fedpcs.studies.cell_store import CellStore
 from fedpcs.studies.compare import carry_out, raise_if_damaged, raise_if_failed
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.plan import plan_sweep
+from fedpcs.studies.results import TrialData
 from fedpcs.trial.same_code import code_digest
 
 _RUN = "Give the command without --only-done."
@@ -41,7 +41,7 @@ def reproduce(
     only_done: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Make an exhibit: run what is missing, write its page, its figures and its numbers.
+    """Make an exhibit: run what is missing, write its page, its figures and its numbers; return the page.
 
     Args:
         name: Of the exhibit.
@@ -53,12 +53,8 @@ def reproduce(
         only_done: Run nothing, and write the page from what is done.
         say: Is told which games are being solved; trials show themselves.
 
-    Returns:
-        The page.
-
     Raises:
-        FedpcsError: Trials could not be run; the page is there all the same, if it can be.
-        CorruptFile: Finished trials could not be read; the page is there all the same, if it can be.
+        FedpcsError: Trials could not be run; or read (CorruptFile). The page is there all the same, if it can be.
         InvalidInput: Nothing is to be run, and the exhibit is not made of trials; or `root` is a file.
         Unfinished: Nothing is to be run, and what the exhibit shows depends on trials that are not done.
     """
@@ -92,29 +88,18 @@ def reproduce(
 
 @dataclass(frozen=True)
 class _Trials:
-    """Runs and reads an exhibit's trials, and remembers what became of them, by key.
-
-    Attributes:
-        store: Where they are kept.
-        data_dir: Where data sets lie.
-        num_jobs: How many are run at a time.
-        only_done: Whether none is run.
-        done: Those that were read.
-        missing: Those that were not.
-        failures: Why some could not be run.
-        damaged: Why some that are finished could not be read.
-    """
+    """Runs and reads an exhibit's trials, and remembers by key which were read, which not, and why."""
 
     store: CellStore
     data_dir: Path | None
     num_jobs: int | None
     only_done: bool
-    done: dict[str, Done] = field(default_factory=dict)
+    done: dict[str, TrialData] = field(default_factory=dict)
     missing: dict[str, Cell] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
 
-    def run(self, cells: Sequence[Cell]) -> list[Done]:
+    def run(self, cells: Sequence[Cell]) -> list[TrialData]:
         """Run what is missing, unless nothing is to be run, and return what is done."""
         store = self.store
         if not self.only_done and not all(store.is_done(cell) for cell in cells):

@@ -37,11 +37,11 @@ _NEARLY_ALL, _HALF = 0.9, 0.5
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one population costs the server.
+    """What one population costs the server over the run.
 
     Attributes:
         seed: Of the population.
-        cost: Over the run, by case of who draws and who plays, then by sampling ratio.
+        cost: By case of who draws and who plays, then by sampling ratio.
         lemma: FedPCS's with the lemma's rewards instead, by the ratios at which that game certifies.
         equilibria: The games behind them.
     """

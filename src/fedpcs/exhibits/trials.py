@@ -25,9 +25,8 @@ from fedpcs.exhibits.registry import Profile
 from fedpcs.learning.datasets import DATASETS
 from fedpcs.report.page import Page, Table
 from fedpcs.report.study_page import comparison_page
-from fedpcs.studies.cell_store import Done
 from fedpcs.studies.grid import Cell, hajek_or_own, make_cells, make_sweep_config
-from fedpcs.studies.groups import Group, group
+from fedpcs.studies.results import Group, TrialData, group
 from fedpcs.trial.config import load_run_config
 
 TUNED, CALIBRATED = "W tuned", "W calibrated"
@@ -39,14 +38,7 @@ STATIC_SAMPLERS = ("random", "delta", "fedpcs")
 
 @dataclass(frozen=True)
 class Trained:
-    """Finished trials of an exhibit.
-
-    Attributes:
-        dataset: What was trained on.
-        groups: All samplers by place.
-        page: The page of a comparison of them.
-        search: How W or the rule was found.
-    """
+    """Finished trials of an exhibit by place, the page of a comparison of them, and how W or the rule was found."""
 
     dataset: str
     groups: Sequence[Group]
@@ -56,7 +48,7 @@ class Trained:
 
 def trained(
     request: Request,
-    done: Sequence[Done],
+    done: Sequence[TrialData],
     shrunk: Sequence[str] = (),
     *,
     warnings: Sequence[str] = (),
@@ -68,11 +60,6 @@ def trained(
     return Gathered(Trained(request.dataset, group(done), page, tuple(search)) if done else None, page)
 
 
-def groups_of(results: Trained) -> Sequence[Group]:
-    """Return the places where claims of samplers are judged."""
-    return results.groups
-
-
 @dataclass(frozen=True)
 class Setting:
     """What a profile of the accuracy table runs.
@@ -80,8 +67,7 @@ class Setting:
     Attributes:
         base: The preset.
         changes: Keys of it that are changed; none in the paper profile.
-        shorter: Keys changed further where W is tuned, and where it is calibrated on paid clients, whose tables and
-            ablation are many trainings.
+        shorter: Keys changed further where W is tuned, and where it is calibrated on paid clients.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
     """
@@ -159,15 +145,12 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     return tuple(sentences)
 
 
-def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
-    """Return the key that says how a sampler's clients behave in a variant of the table."""
+def changes_of(setting: Setting, variant: str, sampler: str = "") -> dict[str, Any]:
+    """Return the keys that are changed in a variant of the table, but for W; of a sampler, its clients' behaviour too."""
     unmoved = {SELFISH: "selfish", STATIC: "static"}
-    return {"game.behaviour": "rational" if sampler == "fedpcs" else unmoved.get(variant, "rational")}
-
-
-def changes_of(setting: Setting, variant: str) -> dict[str, Any]:
-    """Return the keys that are changed in a variant of the table, but for W and the behaviour of clients."""
-    return setting.changes if variant in (TUNED, *UNMOVED) else {**setting.changes, **setting.shorter}
+    played = "rational" if sampler == "fedpcs" else unmoved.get(variant, "rational")
+    shorter = {} if variant in (TUNED, *UNMOVED) else setting.shorter
+    return {**setting.changes, **shorter, **({"game.behaviour": played} if sampler else {})}
 
 
 def table_cells(
@@ -191,8 +174,7 @@ def table_cells(
             "samplers": [sampler],
             "seeds": list(setting.seeds),
             "set": {
-                **changes_of(setting, variant),
-                **behaviour_of(variant, sampler),
+                **changes_of(setting, variant, sampler),
                 **rule,
                 "privacy.clip_norm": bound,
             },

@@ -26,13 +26,14 @@ from fedpcs.exhibits.trials import Trained
 from fedpcs.report.figures.tradeoff import Cost, tradeoff_figure
 from fedpcs.report.page import Drawing
 from fedpcs.report.study_page import REFERENCE, headline
-from fedpcs.report.words import difference_words
+from fedpcs.report.tables import difference_text
 from fedpcs.sampling import make_sampler
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
-from fedpcs.studies.groups import Group, Series, against, has_common_seed, summary
 from fedpcs.studies.paired import PairedDifference, paired_difference
 from fedpcs.studies.points import TradeOff
+from fedpcs.studies.results import Group, Series, against, has_common_seed, summary
 from fedpcs.trial.preflight import try_sampler
+from fedpcs.trial.records import RoundRecord, TrialResult
 
 SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "oort", "clustered")
 RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
@@ -40,7 +41,10 @@ MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
 _COST_NAMES: dict[Cost, str] = {"epsilon": "a median ε", "paid": "rewards"}
-PATHS: dict[Cost, tuple[str, ...]] = {"epsilon": ("spent", "epsilon", "median"), "paid": ("paid",)}  # in results
+NUMBERS: dict[Cost, Callable[[TrialResult], float]] = {
+    "epsilon": lambda result: result.spent.epsilon["median"],
+    "paid": lambda result: result.paid,
+}
 UNWEIGHABLE = (
     "Samplers that are biased by intention have no inclusion probabilities: rules that divide by them leave them out."
 )
@@ -153,7 +157,7 @@ def _goal(level: float, model: str) -> Callable[[Group], Judged | None]:
         series = found.of(REFERENCE)
         if series is None:
             return None
-        middle = series.greatest(*PATHS["epsilon"])
+        middle = series.greatest(NUMBERS["epsilon"])
         above = paired_difference(series.accuracy, np.zeros(series.accuracy.size))
         text = (
             f"{model}, rule {MAIN_RULE}: {_format.share_and_spread(*summary(series))} (95 % interval "
@@ -176,10 +180,10 @@ def _bargain(cost: Cost, num_comparisons: int = 1) -> Callable[[Group], Judged |
         if ours is None or rival is None or not has_common_seed(ours, rival):
             return None
         lead = against(ours, rival, num_comparisons)
-        extra = against(ours, rival, num_comparisons, of=PATHS[cost])
-        mine, theirs = (_cost_number(one.mean(*PATHS[cost]), cost) for one in (ours, rival))
+        extra = against(ours, rival, num_comparisons, of=NUMBERS[cost])
+        mine, theirs = (_cost_number(one.mean(NUMBERS[cost]), cost) for one in (ours, rival))
         text = (
-            f"{found.words[:1].upper()}{found.words[1:]}: {difference_words(lead)} points from random, at "
+            f"{found.words[:1].upper()}{found.words[1:]}: {difference_text(lead)} points from random, at "
             f"{_COST_NAMES[cost]} of {mine} against {theirs}, {_extra(extra, cost)}."
         )
         return on_bargain(lead, extra), text
@@ -206,16 +210,20 @@ def along(results: Trained, cost: Cost, rule: str = MAIN_RULE) -> list[Group]:
 
 def _point(series: Series, rule: str, way: tuple[tuple[float, float, float], ...] = ()) -> TradeOff:
     mean, std = summary(series)
-    epsilon, paid = series.mean(*PATHS["epsilon"]), series.mean(*PATHS["paid"])
+    epsilon, paid = series.mean(NUMBERS["epsilon"]), series.mean(NUMBERS["paid"])
     return TradeOff(series.sampler, rule, epsilon, paid, mean, math.nan if std is None else std, way)
 
 
 def _useful_points(results: Trained, _: Cost) -> list[TradeOff]:
     """Return a point for each sampler and variant, with its way there, round by round."""
-    quantities = (PATHS["epsilon"], ("paid_so_far",), ("accuracy",))
+    numbers: tuple[Callable[[RoundRecord], float | None], ...] = (
+        lambda line: line.spent.epsilon["median"],
+        lambda line: line.paid_so_far,
+        lambda line: line.accuracy,
+    )
 
     def way(series: Series) -> tuple[tuple[float, float, float], ...]:
-        means = [series.curve(*path)[1].mean(axis=0).tolist() for path in quantities]
+        means = [series.curve(number)[1].mean(axis=0).tolist() for number in numbers]
         return tuple(zip(*means, strict=True))
 
     return [_point(series, one.variant, way(series)) for one in results.groups for series in one.series]

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_grade, on_lead, points
+from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_grade, on_lead, points, unless
 from fedpcs.exhibits.drawings import lines_figure
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of, unplayed
@@ -23,7 +23,7 @@ from fedpcs.exhibits.registry import Profile
 from fedpcs.game import welfare
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.report.page import Drawing, Table, Verdict
-from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference, share_of
+from fedpcs.studies.paired import mean_and_std, paired_difference
 
 OPTIMUM, FEDPCS, BLIND = "optimum within bounds", "FedPCS", "budget-blind, rational"
 STATIC, LOWEST = "budget-blind, static", "budget-blind, all at the lowest"
@@ -35,16 +35,7 @@ _WIDE = 0.1
 
 @dataclass(frozen=True)
 class Outcome:
-    """One population's welfare.
-
-    Attributes:
-        seed: Of the population.
-        aware: FedPCS's equilibrium.
-        blind: The equilibrium of the same rewards under a budget-blind sampler.
-        worth: Totals over the run.
-        price: Prices of anarchy, and the paper's bounds with their premises.
-        by_round: (rounds,) welfare by case of who plays.
-    """
+    """One population's welfare: its games, totals, prices of anarchy, and (rounds,) welfare by case of who plays."""
 
     seed: int
     aware: Equilibrium
@@ -115,13 +106,7 @@ def _closeness(outcomes: Sequence[Outcome]) -> Judged:
         f"{_format.percent(_CLOSE)}, in part {_format.percent(_HALF)}). In {_format.percent(losing)} of rounds its "
         f"welfare is negative{why}."
     )
-    return verdict_on_closeness(aware, losing), found
-
-
-def verdict_on_closeness(shares: Sequence[float], losing_rounds: float) -> Verdict:
-    """Return whether welfare is close to the optimum (90 % and more), and in every round rather than in sum."""
-    verdict = on_grade(shares, _CLOSE, _HALF)
-    return "in part" if verdict == "agrees" and losing_rounds > 0.0 else verdict
+    return unless(losing > 0.0, on_grade(aware, _CLOSE, _HALF)), found  # the claim is of every round
 
 
 def _gap(outcomes: Sequence[Outcome]) -> Judged:
@@ -133,12 +118,7 @@ def _gap(outcomes: Sequence[Outcome]) -> Judged:
         f"{points(paired_difference(aware, lowest))}; rational clients do not. Significant means "
         f"{100.0 * _WIDE:g} points."
     )
-    return verdict_on_gap(gap), found
-
-
-def verdict_on_gap(rational: PairedDifference) -> Verdict:
-    """Return whether FedPCS leads rational clients of random sampling, and by a tenth of the optimum."""
-    return on_lead([rational], rational, _WIDE)
+    return on_lead([gap], gap, _WIDE), found
 
 
 def _random_bound(outcomes: Sequence[Outcome]) -> Judged:
@@ -182,7 +162,7 @@ def _tables(outcomes: Sequence[Outcome]) -> Iterable[Table]:
     rows = []
     for case in outcomes[0].totals:
         totals = [one.totals[case] for one in outcomes]
-        shares = share_of(totals, [one.worth.optimum_bounded for one in outcomes])
+        shares = [total / one.worth.optimum_bounded for total, one in zip(totals, outcomes, strict=True)]
         price = "none: welfare not positive"
         if min(shares) > 0.0:
             price = _format.amount_and_spread([1.0 / share for share in shares])

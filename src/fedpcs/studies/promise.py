@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedpcs.privacy.standing import standing_words
-from fedpcs.studies.run_files import RunFiles
 from fedpcs.trial.config import PrivacyConfig
+from fedpcs.trial.records import TrialResult
 
 _PROTECTED = {
     "client": "The mechanism protects each client: its releases look alike for any two data sets of the same size that "
@@ -18,7 +18,7 @@ _PROTECTED = {
 }
 
 
-def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -> str:
+def promise(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]] = ()) -> str:
     """Return the sentences a report may print about a run's privacy, and no more.
 
     Args:
@@ -32,13 +32,13 @@ def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -
     return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing(privacy, results))))
 
 
-def standing(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]]) -> str:
+def standing(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what trainings may claim of privacy, in one or two sentences."""
     has_uncharged = any(one.get("disclosure") for one in results)
     return standing_words(privacy.mode, privacy.noise, has_uncharged=has_uncharged)
 
 
-def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
+def paid_for_nothing(results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what must be said where clients are paid and none is charged; empty where there is no such result.
 
     Example:
@@ -48,30 +48,3 @@ def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
     if not any(one["paid"] > 0.0 and one["spent"]["num_clients"] == 0 for one in results):
         return ""
     return "Rewards are paid all the same, for budgets that clients announce: no noise is added, and no ε holds."
-
-
-def caveats(run: RunFiles) -> list[str]:
-    """Return what must be said beside the promise."""
-    if run.config.privacy.mode == "none":
-        words = paid_for_nothing([result for sampler in run.samplers for result in sampler.done])
-        return [words] if words else []
-    found = []
-    for sampler in run.samplers:
-        labels = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))
-        found += [f"{sampler.name}: {label}." for label in labels]
-    found.append("No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases.")
-    if any(result.get("num_left") for sampler in run.samplers for result in sampler.done):
-        found.append(
-            "Some clients reached their limit and left; the game's certificate is of clients that play to the end, and "
-            "does not know of limits."
-        )
-    if run.num_trials > 1:
-        found.append(
-            "Each sampler and seed is a federation of its own; run on the same people, all of them together would cost "
-            "the sum of their ρ."
-        )
-    if any(result.get("label_counts") for sampler in run.samplers for result in sampler.done):
-        found.append(
-            "The heat map below shows clients' data without noise: it is for the experimenter, not for release."
-        )
-    return found

@@ -21,7 +21,7 @@ from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, draw_order, plan_cohort
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 
 # The paper's caps: 700 falling to 300 for 100 clients with a mean budget of about 6.5.
 _PAPER_CAPS = (700.0, 300.0)
@@ -100,8 +100,8 @@ def caps_figure(found: Equilibrium, plan: CohortPlan | None) -> Figure:
         plan = plan_cohort(budget, found.reward.path, default_caps(budget, game), game)
     draws = num_draws(found.game)
     aware, blind = (_usage(budget, plan, game, draws, is_aware=is_aware) for is_aware in (True, False))
-    title, note = _title(plan, aware, blind, draws), f"{_note(is_given, draws)} {merge_note(found, game)}"
-    figure, (top, bottom) = style.new_figure(title, note=note, height_inches=6.4, num_rows=2)
+    note = f"{_note(is_given, draws)} {merge_note(found, game)}"
+    figure, (top, bottom) = style.new_figure("Cohorts under privacy caps", note=note, height_inches=6.4, num_rows=2)
     _draw_sizes(top, plan)
     _draw_usage(bottom, aware, blind, draws)
     return figure
@@ -113,15 +113,6 @@ def _usage(budget: FloatArray, plan: CohortPlan, game: Game, draws: int, *, is_a
     return expected_usage(budget, plan, game, budget_aware=is_aware)
 
 
-def _title(plan: CohortPlan, aware: Usage, blind: Usage, draws: int) -> str:
-    first, last = int(plan.cohort_size[0]), int(plan.cohort_size[-1])
-    how = "use" if draws else "are expected to use"
-    return (
-        f"Cohorts go from {first:,} to {last:,} clients under the caps; FedPCS ones {how} "
-        f"{aware.middle.mean():.0%} of the cap on average, random ones {blind.middle.mean():.0%}"
-    ).replace("%", "\N{NO-BREAK SPACE}%")
-
-
 def _note(is_given: bool, draws: int) -> str:
     caps = (
         "Caps are this game's own."
@@ -131,7 +122,7 @@ def _note(is_given: bool, draws: int) -> str:
     )
     if not draws:
         return f"{caps} Usage is what is expected before a cohort is cut to fit."
-    return f"{caps} Both samplers draw $K_t$ clients, {draws} times a round, and cut each cohort to fit."
+    return f"{caps} Both samplers draw K_t clients, {draws} times a round, and cut each cohort to fit."
 
 
 def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
@@ -148,13 +139,13 @@ def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
         else f"{first} in every round"
     )
     style.caption(axes, f"Cohort size under a cap $B_t$ of {when}")
-    style.round_axis(axes, rounds, words="")
+    style.round_axis(axes, rounds, label="")
 
 
 def _draw_usage(axes: Axes, aware: Usage, blind: Usage, draws: int) -> None:
     rounds = aware.middle.size
     labels = []
-    looks = pens(("random", "FedPCS"))
+    looks = line_styles(("random", "FedPCS"))
     for usage, words in ((blind, "random"), (aware, "FedPCS")):
         colour = looks[words].colour
         if usage.low is not None and usage.high is not None:
@@ -174,4 +165,4 @@ def _draw_usage(axes: Axes, aware: Usage, blind: Usage, draws: int) -> None:
         "Share of the cap used: mean and 5–95 % of draws" if draws else "Share of the cap used, expected",
     )
     style.round_axis(axes, rounds)
-    style.label_ends(axes, labels, panel_inches=1.9)
+    style.label_ends(axes, labels)

@@ -19,7 +19,6 @@ from fedpcs._validate import FloatArray
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.merged_types import merge_types
 from fedpcs.game.payoffs import cohort_inclusion
-from fedpcs.game.population import Population
 from fedpcs.game.sampling_ratio import CohortPlan
 from fedpcs.report import style
 from fedpcs.report.figures.caps import caps_figure
@@ -57,7 +56,7 @@ def draw_all(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> list[
 def mean_field_figure(found: Equilibrium) -> Figure:
     """Draw φ(t) sweep by sweep, the last one on top (paper, Fig. 3)."""
     history, rounds = found.history, found.history.shape[1]
-    figure, (axes,) = style.new_figure(_sweep_title(found))
+    figure, (axes,) = style.new_figure("Mean budget by sweep", note=_certificate_text(found))
     shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int))
     for index in shown[:-1]:
         shade = style.VERMILION if index == 0 else style.PALE
@@ -90,7 +89,7 @@ def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
     return [style.EndLabel("what they play", float(mean[-1]), style.INK)]
 
 
-def _sweep_title(found: Equilibrium) -> str:
+def _certificate_text(found: Equilibrium) -> str:
     sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
     gain = _format.gain(found.certificate.relative)
     if found.settled_by == "search":
@@ -106,12 +105,7 @@ def _sweep_title(found: Equilibrium) -> str:
 def budget_figure(found: Equilibrium) -> Figure:
     """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
     rounds, mean = found.profile.mean_budget.size, found.profile.mean_budget
-    spread = _spread(found.profile.budget[[0, -1]], found.game.population)
-    first, last = _format.amount(mean[0]), _format.amount(mean[-1])
-    title = f"The mean budget goes from {first} to {last}" if first != last else f"The mean budget stays at {first}"
-    if found.game.num_clients > 1:
-        title += f", the spread between clients from {_format.amount(spread[0])} to {_format.amount(spread[1])}"
-    figure, (axes,) = style.new_figure(title)
+    figure, (axes,) = style.new_figure("Budgets over rounds")
     if found.game.population.num_types <= _MOST_LINES:
         labels = []
         _draw_each(figure, axes, found)
@@ -123,12 +117,6 @@ def budget_figure(found: Equilibrium) -> Figure:
     style.round_axis(axes, rounds)
     style.label_ends(axes, [*labels, style.EndLabel("mean", float(mean[-1]), style.INK)])
     return figure
-
-
-def _spread(budget: FloatArray, crowd: Population) -> FloatArray:
-    """Return the standard deviation over clients, for each row of (rounds, types)."""
-    centred = budget - (budget @ crowd.weight)[:, None]
-    return np.asarray(np.sqrt(centred**2 @ crowd.weight))
 
 
 def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
@@ -147,12 +135,7 @@ def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
     bar = figure.colorbar(lines, ax=axes, pad=0.02, aspect=30)
     bar.set_label("privacy aversion ψ", color=style.INK)
     bar.outline.set_visible(False)
-    close = np.abs(budget[-1] / found.profile.mean_budget[-1] - 1.0) <= 0.01
-    near = _format.percent(float(crowd.weight[close].sum()))
-    what = "client" if crowd.is_individual else "type of client"
-    style.caption(
-        axes, f"One line per {what}; {near} of clients end within 1 % of the mean. Spread: standard deviation"
-    )
+    style.caption(axes, f"One line per {'client' if crowd.is_individual else 'type of client'}")
 
 
 def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
@@ -176,10 +159,7 @@ def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
         labels.append(style.EndLabel(words, float(path[-1]), colour))
     style.span(axes, np.array([low, high]))
     what = f"{crowd.num_types:,} {'clients' if crowd.is_individual else 'types of client'}"
-    style.caption(
-        axes,
-        f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means. Spread: standard deviation",
-    )
+    style.caption(axes, f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means")
     return labels
 
 
@@ -188,7 +168,7 @@ def reward_figure(found: Equilibrium) -> Figure:
     path, cost, rounds = found.reward.path, found.cost, found.cost.size
     paid = payments(found)
     note = "" if found.reward.is_settled else f"The {found.reward.policy} policy's own iteration did not come to rest."
-    figure, (top, bottom) = style.new_figure(_reward_title(found), note=note, height_inches=6.2, num_rows=2)
+    figure, (top, bottom) = style.new_figure("Rewards and cost", note=note, height_inches=6.2, num_rows=2)
     top.plot(path, color=style.BLUE, linewidth=2.2, marker=style.marker(rounds), clip_on=False)
     style.span(top, path, from_zero=True)
     top.set_ylabel("reward $R_t$\n(per unit of budget)", color=style.INK)
@@ -205,9 +185,8 @@ def reward_figure(found: Equilibrium) -> Figure:
             style.EndLabel("cost", float(cost[-1]), style.INK),
             style.EndLabel("of it, rewards", float(paid[-1]), style.DARK_ORANGE),
         ],
-        panel_inches=1.9,
     )
-    style.round_axis(top, rounds, words="")
+    style.round_axis(top, rounds, label="")
     style.round_axis(bottom, rounds)
     return figure
 
@@ -221,16 +200,3 @@ def payments(found: Equilibrium) -> FloatArray:
         for row, size in zip(budget, game.cohort_size, strict=True)
     ]
     return np.asarray((1.0 - game.accuracy_priority) * found.reward.path * np.array(spent))
-
-
-def _reward_title(found: Equilibrium) -> str:
-    path = found.reward.path
-    total = f"the run costs the server {_format.amount(float(found.cost.sum()))}"
-    if path.max() == 0.0:
-        return f"No reward is paid; {total}"
-    if np.ptp(path) <= 1e-9 * path.max():
-        return f"A constant reward of {_format.amount(path[0])}; {total}"
-    peak = int(path.argmax())
-    return (
-        f"Rewards peak at {_format.amount(path[peak])} in round {peak} and end at {_format.amount(path[-1])}; {total}"
-    )
