@@ -146,7 +146,7 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
 
 
 def changes_of(setting: Setting, variant: str, sampler: str = "") -> dict[str, Any]:
-    """Return the keys that are changed in a variant of the table, but for W; of a sampler, its clients' behaviour too."""
+    """Return the keys that a variant of the table changes, but for W; of a sampler, its clients' behaviour too."""
     unmoved = {SELFISH: "selfish", STATIC: "static"}
     played = "rational" if sampler == "fedpcs" else unmoved.get(variant, "rational")
     shorter = {} if variant in (TUNED, *UNMOVED) else setting.shorter
