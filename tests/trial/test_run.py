@@ -298,18 +298,18 @@ def test_a_game_is_shared_by_those_who_play_it_whatever_their_order(tmp_path, sa
 
 
 def test_validation_records_are_never_called_test_records(tmp_path):
-    from fedpcs.report.run_page import write_report
+    from fedpcs.report.study import write_study
 
     store = run.start_run(tiny(data={"validation_share": 0.3}), tmp_path / "run")
     assert store.manifest["data"]["evaluated_on"] == "validation records"
-    page = write_report(store).read_text()
+    page = write_study(store.folder).report.read_text()
     assert "test records the last model" not in page
     assert "Share of validation records" in page
 
 
 def test_a_run_of_an_older_version_is_shown_and_not_resumed_without_saying_why(tmp_path):
     """As a run was written before features, validation and ablations came, and before one's own code was looked at."""
-    from fedpcs.report.run_page import write_report
+    from fedpcs.report.study import write_study
 
     folder = tmp_path / "run"
     store = run.start_run(tiny(), folder)
@@ -321,7 +321,7 @@ def test_a_run_of_an_older_version_is_shown_and_not_resumed_without_saying_why(t
         del manifest["config"][table][name]
     del manifest["own_code"], manifest["data"]["evaluated_on"]
     (folder / "manifest.json").write_text(json.dumps({**manifest, "code": "an older one"}))
-    assert "test records" in write_report(store).read_text()
+    assert "test records" in write_study(store.folder).report.read_text()
     assert run.resume_run(folder).result is not None
     (folder / "result.json").unlink()
     with pytest.raises(InvalidInput, match="code was 'an older one'"):

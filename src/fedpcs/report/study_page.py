@@ -13,7 +13,7 @@ from fedpcs.report.figures.partition import split_text
 from fedpcs.report.figures.study import drawings_of
 from fedpcs.report.headline import headline as headline_of
 from fedpcs.report.page import Page
-from fedpcs.report.tables import study_tables
+from fedpcs.report.tables import seed_text, study_tables
 from fedpcs.report.warnings import warnings_of
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.promise import promise
@@ -66,6 +66,8 @@ def comparison_page(
         title: Of the page; the name if empty.
         failures: Why others could not be run, by key.
         missing: Cells that are not done.
+        command: What runs a sweep again.
+        config: Of a run: as given, with all samplers and seeds.
         commands: How to run it again, each with what it does.
         configs: What settings are shown of; those of the trials if empty.
     """
@@ -79,7 +81,7 @@ def comparison_page(
         warnings=tuple(warnings_of(trials, missing, failures or {})),
         tables=tuple(study_tables(groups)),
         drawings=tuple(drawing for one in groups for drawing in drawings_of(one, one.words if groups[1:] else "")),
-        privacy=privacy_text(done),
+        privacy=privacy_text(trials),
         settings=settings_of(configs),
         commands=_sweep_commands(command, done) if config is None else (_run_command(config, trials),),
         provenance=provenance(trials),
@@ -120,35 +122,24 @@ def facts(configs: Sequence[RunConfig]) -> str:
     return f"{data}; {clients}; {drawn}model {models}; {rounds} rounds; {seeds}"
 
 
-def seed_text(seeds: Sequence[int]) -> str:
-    """Return which seeds; a long row of them by its ends.
-
-    Example:
-        >>> seed_text([7]), seed_text([0, 1, 2]), seed_text(range(12))
-        ('seed 7', 'seeds 0, 1, 2', 'seeds 0 to 11')
-    """
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
-    is_row = len(seeds) > 6 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
-    return f"seeds {seeds[0]} to {seeds[-1]}" if is_row else f"seeds {', '.join(map(str, seeds))}"
-
-
 def _span(values: Iterable[int]) -> str:
     found = sorted(set(values))
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
 
 
-def privacy_text(done: Sequence[TrialData]) -> tuple[str, ...]:
+def privacy_text(trials: Sequence[TrialData]) -> tuple[str, ...]:
     """Return what is promised to clients, and what must be said beside it."""
-    sentences = list(dict.fromkeys(promise(one.cell.config.privacy, [one.outcome]) for one in done))
+    done = [one for one in trials if one.is_done]
+    promises = [promise(one.cell.config.privacy, [one.outcome] if one.is_done else []) for one in done or trials]
+    sentences = list(dict.fromkeys(promises))
     sentences += dict.fromkeys(
         f"{one.cell.sampler}: {one.outcome.disclosure}." for one in done if one.outcome.disclosure
     )
-    if any(one.cell.config.privacy.mode != "none" for one in done):
+    if any(one.cell.config.privacy.mode != "none" for one in trials):
         sentences.append(
             "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
         )
-        if len(done) > 1:
+        if len(trials) > 1:
             sentences.append(
                 "Each sampler and seed is a federation of its own; run on the same people, all of them together would "
                 "cost the sum of their ρ."

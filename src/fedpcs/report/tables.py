@@ -114,6 +114,19 @@ def difference_text(found: PairedDifference | Bar) -> str:
     return f"{_format.points(found.mean)} ({_format.points(found.low)} to {_format.points(found.high)})"
 
 
+def seed_text(seeds: Sequence[int]) -> str:
+    """Return which seeds; a long row of them by its ends.
+
+    Example:
+        >>> seed_text([7]), seed_text([0, 1, 2]), seed_text(range(12))
+        ('seed 7', 'seeds 0, 1, 2', 'seeds 0 to 11')
+    """
+    if len(seeds) < 2:
+        return f"seed {seeds[0]}" if seeds else "no seed"
+    is_row = len(seeds) > 6 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    return f"seeds {seeds[0]} to {seeds[-1]}" if is_row else f"seeds {', '.join(map(str, seeds))}"
+
+
 def noise_to_signal(sent: float, noise: float, num_parameters: int) -> str:
     """Return noise over signal, of the norms of what was sent and of the noise in it.
 
@@ -282,6 +295,11 @@ LEARNED = (
     ),
     Column("loss", "Cross-entropy of the last model on the same records.", _mean(lambda one: one.loss, _format.loss)),
     REWARDS,
+    Column(
+        "seeds",
+        "Of finished trials.",
+        lambda series: seed_text(series.seeds).partition(" ")[2] if series.done else _NOT_YET,
+    ),
     Column("rounds", "Rounds done of those planned, least and most over seeds.", _rounds),
     Column(
         "weighed by",
