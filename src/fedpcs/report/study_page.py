@@ -108,7 +108,7 @@ def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]
 def _alone(one: Done) -> str:
     return (
         "runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name, "
-        f"such as {one.folder.name}"
+        f"such as {one.cell.folder_name}"
     )
 
 
@@ -303,7 +303,7 @@ def record_of(one: Done) -> dict[str, Any]:
     config, result = one.cell.config, one.outcome
     return {
         "cell": one.cell.key,
-        "folder": one.folder.name,
+        "folder": one.cell.folder_name,
         "variant": one.cell.variant,
         "data": config.data.name,
         "partition": config.data.partition,

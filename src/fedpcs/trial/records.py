@@ -55,9 +55,9 @@ Kind = TypeVar("Kind", bound=Record)
 class Spread(Record):
     """Least, median and greatest over clients; of an even number the median is the mean of the two in the middle."""
 
-    minimum: _Amount = 0.0
-    median: _Amount = 0.0
-    maximum: _Amount = 0.0
+    minimum: _Amount
+    median: _Amount
+    maximum: _Amount
 
 
 class Spent(Record):
@@ -69,9 +69,9 @@ class Spent(Record):
         num_clients: How many were ever charged.
     """
 
-    rho: Spread = Spread()
-    epsilon: Spread = Spread()
-    num_clients: _Count = 0
+    rho: Spread
+    epsilon: Spread
+    num_clients: _Count
 
 
 class Missed(Record):

@@ -40,7 +40,7 @@ def spread(values: Sequence[float]) -> Spread:
         2.0
     """
     if not len(values):
-        return Spread()
+        return Spread(minimum=0.0, median=0.0, maximum=0.0)
     return Spread(minimum=min(values), median=statistics.median(values), maximum=max(values))
 
 
@@ -52,7 +52,7 @@ def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
     """
     charged = np.sort(state.spent[state.spent > 0])
     if charged.size == 0:
-        return Spent()
+        return Spent(rho=spread([]), epsilon=spread([]), num_clients=0)
     # Imported here because it brings SciPy, for which a run without privacy need not wait.
     from fedpcs.privacy.conversion import Method, to_epsilon
 
