@@ -5,8 +5,6 @@ under another run file that came with the app. What came of each attack is writt
 """
 
 import json
-import os
-import time
 from pathlib import Path
 
 import numpy as np
@@ -152,7 +150,9 @@ def attacks(budget):
     yield "terms without records", messages.TERMS, RecordDict(), "characters of JSON"
     odd = raw({"text": forged_body(ConfigRecord, b"\xff\xfe no protobuf")()})
     yield "terms that are not protobuf", messages.TERMS, odd, ""
-    lie = ArrayRecord({"values": Array("float32", (1,), "numpy.ndarray", b"\x80\x04cos\nsystem\n(S'touch executed'\ntR.")})
+    lie = ArrayRecord(
+        {"values": Array("float32", (1,), "numpy.ndarray", b"\x80\x04cos\nsystem\n(S'touch executed'\ntR.")}
+    )
     yield "a pickle for a model", messages.TRAIN, raw({**content(honest), "numbers": lie}), "cannot be read"
     two = ArrayRecord({"values": Array(MODEL), "more": Array(MODEL)})
     yield "two models", messages.TRAIN, raw({**content(honest), "numbers": two}), "one array"

@@ -13,7 +13,7 @@ import attacks_by_server as server
 import pytest
 import test_deployment
 from attacks_on_the_wire import WIRE, Wire
-from test_deployment import HERE, local, make_another_key, make_app, spent_where_drawn, wait_until
+from test_deployment import HERE, local, make_another_key, make_app, wait_until
 from test_lying_clients import Peaks
 
 from fedpcs.privacy.conversion import to_rho
@@ -72,7 +72,9 @@ def check_clients(federation, run, codes, peaks):
     assert run.returncode == 0
     assert (folder / "run" / "result.json").exists()
     roster = [one["name"] for one in json.loads((folder / "run" / "roster.json").read_text())["clients"]]
-    assert sorted(roster) == sorted([*(f"client-{number}" for number in range(NODES - 1)), clients.HELLOS[-1][0]["name"]])
+    assert sorted(roster) == sorted(
+        [*(f"client-{number}" for number in range(NODES - 1)), clients.HELLOS[-1][0]["name"]]
+    )
     place = {number: roster.index(f"client-{number}") for number in range(NODES - 1)}
 
     wrong = {name: code for name, code in codes.items() if not re.fullmatch(WIRE[name][1], str(code))}
@@ -131,7 +133,9 @@ def test_no_attack_by_a_server_costs_an_honest_client_more_than_its_settings_all
     before, home = [], tmp_path / "attacked"
     with Peaks(federation, 1) as peaks:
         run = federation.start_run(app, "attacked", run_dir="attacked")
-        wait_until(lambda: (home / "kill").exists() or run.poll() is not None, 2400.0, lambda: federation.log("attacked"))
+        wait_until(
+            lambda: (home / "kill").exists() or run.poll() is not None, 2400.0, lambda: federation.log("attacked")
+        )
         before = [len(federation.charges(number)) for number in range(3)]
         killed = kill_one_at_work(federation, before)
         run.wait(timeout=2400.0)
