@@ -11,7 +11,7 @@ from rich.table import Table
 from fedpcs import _format
 from fedpcs.privacy.audit import FALSE_POSITIVE_RATES, AuditResult
 from fedpcs.privacy.noise_law import FALSE_ALARM
-from fedpcs.privacy.standing import noise_words
+from fedpcs.privacy.standing import noise_standing
 from fedpcs.studies.audit import Audit
 
 
@@ -94,7 +94,7 @@ def _claim_words(audit: Audit) -> str:
 
 
 def _noise_words(audit: Audit) -> str:
-    return f"{audit.plan.noise}: {noise_words(audit.plan.noise)}"
+    return f"{audit.plan.noise}: {noise_standing(audit.plan.noise)}"
 
 
 def _bound_words(result: AuditResult) -> str:

@@ -23,7 +23,9 @@ from fedpcs.engines.flower.conditions import Conditions
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_rho
-from fedpcs.trial.config import Number, RunConfig
+from fedpcs.privacy.modes.mode import Trust
+from fedpcs.privacy.modes.record import RECORD
+from fedpcs.trial.config import ModeName, Number, RunConfig
 
 VARIABLE = "FEDPCS_NODE_SETTINGS"
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -36,11 +38,11 @@ class Accepts(BaseModel):
     budget_unit: Number = Field(ge=1e-6, le=1_000_000)
     budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
     rounds: int = Field(100, ge=1, le=100_000)
-    mode: Literal["none", "paper", "client", "record"] = "record"
+    mode: ModeName = RECORD.name
     clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "secure"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
-    trust: Literal["local", "sum", "aggregator"] = "local"
+    trust: Trust = "local"
 
 
 class NodeSettings(BaseModel):
@@ -165,4 +167,5 @@ def conditions_of(config: RunConfig) -> Conditions:
         clip_norm=float(config.privacy.clip_norm),
         noise=config.privacy.noise,
         delta=float(config.privacy.delta),
+        trust=config.privacy.protection.trust,
     )
