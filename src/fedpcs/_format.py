@@ -184,6 +184,16 @@ def gain(value: float) -> str:
     return percent(value) if value > ROUNDING else "nothing"
 
 
+def setting(value: float) -> str:
+    """Return a number that somebody chose, such as a key of a file, as it was written.
+
+    Example:
+        >>> setting(0.2), setting(3.0), setting(250_000)
+        ('0.2', '3', '250,000')
+    """
+    return f"{value:,.7g}".replace("-", "−")
+
+
 def two_decimals(value: float) -> str:
     """Return a number with two decimals, such as a correlation.
 

@@ -21,6 +21,7 @@ from fedpcs.cli import studies as studies
 from fedpcs.cli import games as games
 from fedpcs.cli import theory as theory
 from fedpcs.cli import checks as checks
+from fedpcs.cli import audit as audit
 from fedpcs.cli import data as data
 from fedpcs.cli import ledgers as ledgers
 from fedpcs.cli import deployment as deployment

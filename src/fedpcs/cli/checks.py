@@ -1,10 +1,9 @@
-"""Verbs that check: doctor, privacy, samplers, audit."""
+"""Verbs that check: doctor, privacy, samplers."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,11 +11,15 @@ from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from fedpcs.studies.audit import Audit
     from fedpcs.trial.check import Check
     from fedpcs.trial.config import RunConfig
+
+_COLOURS = {"fine": "green", "note": "yellow", "wrong": "bold red"}
+_HOLDS_FOR = {
+    "exact": "Gaussian noise (sources fast, secure)",
+    "tight": "any ρ-zCDP release (source exact, too)",
+    "standard": "any ρ-zCDP release, loosely",
+}
 
 
 @verb()
@@ -43,43 +46,43 @@ def doctor(
 
     On a client of a deployment: fedpcs doctor --node node.toml, or fedpcs doctor run.toml --node node.toml
     """
-    from fedpcs.trial import config as run_config
+    from fedpcs.trial.config import load_run_config
 
     if source is None and overrides:
         raise InvalidInput("--set changes a run; name one. Example: fedpcs doctor default --set rounds=5")
-    config = None if source is None else run_config.load_run_config(source, overrides)
+    config = None if source is None else load_run_config(source, overrides)
     from dataclasses import asdict
 
-    from rich.console import Console
+    from rich.text import Text
 
-    from fedpcs.cli import doctor_report
-    from fedpcs.studies import doctor
+    from fedpcs.cli.printing import emit, print_table, status
 
-    with Console(stderr=True).status("Looking …"):
-        if node is not None:
-            checks = _of_node(node, config)
-        else:
-            checks = doctor.check_installation(data_dir) if config is None else _of_run(config, data_dir)
-    if as_json:
-        print(json.dumps([asdict(one) for one in checks]))
-    else:
-        doctor_report.print_checks(checks, Console())
+    with status("Looking …"):
+        checks = _checks(config, data_dir, node)
+    rows = [
+        (one.subject, Text(one.standing, _COLOURS[one.standing]), "\n→ ".join(filter(None, (one.found, one.remedy))))
+        for one in checks
+    ]
+    headings = ("subject", "standing", "found")
+    emit([asdict(one) for one in checks], as_json, lambda: print_table(rows, headings, folded=("found",)))
     if any(one.standing == "wrong" for one in checks):
         raise typer.Exit(1)
 
 
-def _of_node(node: Path, config: RunConfig | None) -> list[Check]:
-    from fedpcs.deploy.doctor_node import check_node
+def _checks(config: RunConfig | None, data_dir: Path | None, node: Path | None) -> list[Check]:
+    if node is not None:
+        from fedpcs.deploy.doctor_node import check_node
 
-    return check_node(node, config)
+        return check_node(node, config)
+    if config is None:
+        from fedpcs.studies.doctor import check_installation
 
-
-def _of_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
+        return check_installation(data_dir)
     from fedpcs import _plugins
-    from fedpcs.studies import doctor_run
+    from fedpcs.studies.doctor_run import check_run
 
     _plugins.look_here(*config.named)
-    return doctor_run.check_run(config, data_dir)
+    return check_run(config, data_dir)
 
 
 # A negative number is a value to refuse with a reason, not an unknown option.
@@ -96,21 +99,32 @@ def privacy(
 
     And back: fedpcs privacy --epsilon 8 --delta 1e-5
     """
-    if (rho is None) == (epsilon is None):
-        what = "what is to be converted is missing" if rho is None else "RHO and --epsilon were both given"
-        raise InvalidInput(
-            f"{what}. Give one of them: a budget, as in `fedpcs privacy 0.5`, or an ε, as in `fedpcs privacy --epsilon "
-            "8`. RHO is a zCDP budget ρ."
-        )
-    from rich.console import Console
+    from fedpcs import _format
+    from fedpcs.cli.printing import emit, print_table, say
+    from fedpcs.privacy.conversion import METHODS, to_epsilon, to_rho
 
-    from fedpcs.cli import privacy_report
-
-    found = privacy_report.to_both_sides(rho, epsilon, delta)
-    if as_json:
-        print(json.dumps(found))
+    numbers: dict[str, dict[str, float]]
+    if rho is not None and epsilon is None:
+        given, symbol, to_text = rho, "ε", _format.rounded_up  # to the private side
+        numbers = {"epsilon": {method: to_epsilon(rho, delta, method) for method in METHODS}}
+    elif epsilon is not None and rho is None:
+        given, symbol, to_text = epsilon, "ρ", _format.rounded_down
+        numbers = {"rho": {method: to_rho(epsilon, delta, method) for method in METHODS}}
     else:
-        privacy_report.print_conversion(found, Console())
+        problem = "what is to be converted is missing" if rho is None else "RHO and --epsilon were both given"
+        raise InvalidInput(
+            f"{problem}. Give one of them: a budget, as in `fedpcs privacy 0.5`, or an ε, as in `fedpcs privacy "
+            "--epsilon 8`. RHO is a zCDP budget ρ."
+        )
+    (converted,) = numbers.values()
+
+    def show() -> None:
+        title = f"{'ρ' if symbol == 'ε' else 'ε'} = {_format.setting(given)} at δ = {_format.amount(delta)}"
+        rows = [(method, to_text(converted[method]), _HOLDS_FOR[method]) for method in METHODS]
+        print_table(rows, ("conversion", symbol, "holds for"), right=(symbol,), title=title)
+        say("Quote exact if every release added Gaussian noise, tight if not; standard only to compare with papers.")
+
+    emit({"rho": rho, "delta": delta, "epsilon": epsilon, **numbers}, as_json, show)
 
 
 @verb()
@@ -126,75 +140,68 @@ def samplers(
 
     With a NAME, show its settings and hold it to every sampler's promises: fedpcs samplers aocs
     """
-    from rich.console import Console
+    from fedpcs._plugins import look_here
+    from fedpcs.cli.printing import emit, print_facts, say
+    from fedpcs.sampling import SAMPLERS, check_sampler, make_sampler
 
-    from fedpcs.cli import sampler_report
+    if name is not None:
+        look_here(name)
+        sampler = make_sampler(name)
+        check_sampler(sampler)
+        one = _described(sampler)
 
-    if name is None:
-        found = sampler_report.describe_all()
-        if as_json:
-            print(json.dumps(found))
-        else:
-            sampler_report.print_all(found, Console())
+        def show_one() -> None:
+            print_facts(_facts(one), _headline(one))
+            say(_promises(one))
+
+        emit(one, as_json, show_one)
         return
-    sampler_report.check(name)
-    one = sampler_report.describe(name)
-    if as_json:
-        print(json.dumps(one, default=str))
-    else:
-        sampler_report.print_one(one, Console())
+    found = [_described(make_sampler(known)) for known in SAMPLERS]
+
+    def show_all() -> None:
+        for one in found:
+            seen = ", ".join(dict.fromkeys(one["reads"] + one["hears"])) or "data sizes"
+            private = f"private: {', '.join(one['private'])}" if one["private"] else "nothing private"
+            say(_headline(one), f"    reads {seen}; {private}; {_weights(one)}", "")
+        say("What is private must be charged, or every report of the draw carries a label.")
+
+    emit(found, as_json, show_all)
 
 
-@verb()
-def audit(
-    mode: Annotated[str, typer.Option(help="client, record, record-training, paper or paper-one-step.")] = "client",
-    rho: Annotated[float, typer.Option(help="Budget ρ of one round.")] = 1.0,
-    canaries: Annotated[int, typer.Option(help="Runs with the canary; as many again go without.")] = 1000,
-    noise: Annotated[str, typer.Option(help="secure, exact or fast (seeded: a simulation).")] = "secure",
-    delta: Annotated[float, typer.Option(help="The δ to go with ε, strictly between 0 and 1.")] = 1e-5,
-    seed: Annotated[int, typer.Option(help="Of canaries and backgrounds; of the noise too if it is fast.")] = 0,
-    rounds: Annotated[int, typer.Option(help="Rounds each canary takes part in; ρ adds up.")] = 1,
-    figure: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw the attack's ROC curve here; no picture if absent.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Try to break a privacy mode's claim with canaries, and print lower bounds on its ε.
+def _described(sampler: Any) -> dict[str, Any]:
+    """Return what a sampler draws by, sees, hears and discloses, and its settings with their defaults."""
+    import sys
+    from dataclasses import fields
 
-    Exit code 7 if the claim is contradicted, which is expected of mode paper; 0 if it is not; 2 for bad input.
+    from fedpcs.sampling import disclosure
+    from fedpcs.sampling.contract import try_out
 
-    Example: fedpcs audit --mode record --rho 0.5 --figure roc.png
-    """
-    from rich.console import Console
-
-    from fedpcs.cli import audit_report
-    from fedpcs.studies import audit as audit_run
-
-    if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
-        raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
-    talk = Console(stderr=True)
-    with talk.status("Running canaries …"):
-        found = audit_run.run_audit(
-            mode, rho, num_canaries=canaries, noise=noise, seed=seed, delta=delta, num_rounds=rounds
-        )
-    if as_json:
-        print(json.dumps(audit_report.audit_object(found)))
-    else:
-        audit_report.print_audit(found, Console())
-    if figure is not None:
-        _draw_audit(found, figure, talk)
-    if found.result.is_contradicted:
-        raise typer.Exit(7)
+    text = (sys.modules[type(sampler).__module__].__doc__ or type(sampler).__doc__ or "").strip().splitlines()
+    return {
+        "name": sampler.name,
+        "draws": text[0].partition(": ")[2] or text[0] if text else "",
+        "reads": list(sampler.reads),
+        "hears": list(sampler.hears),
+        "private": list(disclosure(sampler).private),
+        "label": disclosure(sampler).label,
+        "is_unbiased": try_out(sampler).expansion is not None,
+        "settings": {item.name: getattr(sampler, item.name) for item in fields(sampler)},
+    }
 
 
-def _draw_audit(found: Audit, figure: Path, talk: Console) -> None:
-    from fedpcs.report import style as figure_style
-    from fedpcs.report.figures import audit as audit_figure
+def _headline(one: dict[str, Any]) -> str:
+    return f"{one['name']}: {one['draws']}"
 
-    try:
-        figure_style.save(audit_figure.roc_figure(found), figure)
-        talk.print(f"wrote {figure}")
-    except InvalidInput as error:  # a picture that cannot be written must not hide the verdict
-        if not found.result.is_contradicted:
-            raise
-        talk.print(f"fedpcs: {error}")
+
+def _weights(one: dict[str, Any]) -> str:
+    return "unbiased" if one["is_unbiased"] else "biased by intention"
+
+
+def _facts(one: dict[str, Any]) -> dict[str, str]:
+    facts = {heading: ", ".join(one[heading]) or "–" for heading in ("reads", "hears", "private")}
+    return {**facts, "weights": _weights(one), **{name: repr(default) for name, default in one["settings"].items()}}
+
+
+def _promises(one: dict[str, Any]) -> str:
+    more = ", as designed, unbiased" if one["is_unbiased"] else ""
+    return f"Keeps every promise: repeatable, tidy, resumable, defined, sized, impartial{more}."

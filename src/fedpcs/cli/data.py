@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, PlainCommand, app
+from fedpcs.cli.options import DataDirOption, JsonOption, verbs_of
 
-data = typer.Typer(
-    name="data",
-    help="Data sets: which there are, fetch one, check one.",
-    no_args_is_help=True,
-    suggest_commands=False,
-    rich_markup_mode=None,
-)
-app.add_typer(data)
+_verb = verbs_of("data", "Data sets: which there are, fetch one, check one.")
 
 
-@data.command("list", cls=PlainCommand)
+@_verb("list")
 def data_list(data_dir: DataDirOption = None, as_json: JsonOption = False) -> None:
     """List the data sets: their published size, whether they are here, and their terms.
 
     Example: fedpcs data list
     """
-    from rich.console import Console
+    from fedpcs.cli.printing import emit, print_table
+    from fedpcs.learning.datasets.inventory import describe_all
 
-    from fedpcs.learning.datasets import inventory as data_report
+    found = describe_all(data_dir)
+    numbers = ("classes", "train", "test", "MB to fetch")
+    rows = [
+        (
+            one["name"],
+            str(one["num_classes"]),
+            *(f"{one[name]:,}" for name in ("num_train", "num_test")),
+            f"{round(one['num_bytes'] / 1e6):,}" if one["num_bytes"] else "–",
+            "yes" if one["is_present"] else "no",
+            one["terms"],
+        )
+        for one in found
+    ]
+    headings = ("name", *numbers, "here", "terms")
+    emit(found, as_json, lambda: print_table(rows, headings, right=numbers, folded=("terms",)))
 
-    found = data_report.describe_all(data_dir)
-    if as_json:
-        print(json.dumps(found))
-    else:
-        data_report.print_all(found, Console())
 
-
-@data.command("fetch", cls=PlainCommand)
+@_verb("fetch")
 def data_fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name from `fedpcs data list`.")],
     data_dir: DataDirOption = None,
@@ -49,13 +50,14 @@ def data_fetch(
 
     Example: fedpcs data fetch fashion-mnist --data-dir data
     """
+    from fedpcs.cli.printing import emit
     from fedpcs.learning.datasets import fetch_dataset
 
     folder = fetch_dataset(name, data_dir, progress=True)
-    print(json.dumps({"name": name, "folder": str(folder)}) if as_json else folder)
+    emit({"name": name, "folder": str(folder)}, as_json, lambda: print(folder))
 
 
-@data.command("check", cls=PlainCommand)
+@_verb("check")
 def data_check(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A name from `fedpcs data list`, or package.module:function.")
@@ -69,12 +71,21 @@ def data_check(
 
     Example: fedpcs data check cifar-10 --data-dir data
     """
-    from rich.console import Console
+    from fedpcs.cli.printing import emit, print_facts
+    from fedpcs.learning.datasets.inventory import check
 
-    from fedpcs.learning.datasets import inventory as data_report
+    found = check(name, data_dir)
+    emit(found, as_json, lambda: print_facts(_facts(found), f"{found['name']}: {found['says']}"))
 
-    found = data_report.check(name, data_dir)
-    if as_json:
-        print(json.dumps(found))
-    else:
-        data_report.print_check(found, Console())
+
+def _facts(one: dict[str, Any]) -> dict[str, str]:
+    return {
+        "folder": one["folder"] or "–",
+        "images": f"{one['num_train']:,} train, {one['num_test']:,} test",
+        "classes": str(one["num_classes"]),
+        "checksum": one["checksum"],
+        **{
+            name: f"{file['sha256']}, {'as published' if file['is_published'] else 'not published'}"
+            for name, file in one["files"].items()
+        },
+    }

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fedpcs.cli.options import JsonOption, PlainCommand, app
+from fedpcs.cli.options import JsonOption, verbs_of
 
-ledger = typer.Typer(
-    name="ledger",
-    help="Ledgers of privacy and rewards: whether they are as they were written.",
-    no_args_is_help=True,
-    suggest_commands=False,
-    rich_markup_mode=None,
-)
-app.add_typer(ledger)
+_verb = verbs_of("ledger", "Ledgers of privacy and rewards: whether they are as they were written.")
 
 
-@ledger.callback()
-def _ledger() -> None:
-    pass  # so that the one verb keeps its name
-
-
-@ledger.command("verify", cls=PlainCommand)
+@_verb("verify")
 def ledger_verify(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="A ledger's file, or the folder of a run, a sweep or a client.")
@@ -40,14 +27,21 @@ def ledger_verify(
 
     Example: fedpcs ledger verify fedpcs-runs/default
     """
-    from rich.console import Console
+    from dataclasses import asdict
 
-    from fedpcs.cli import ledger_report
+    from fedpcs._outside import printable
+    from fedpcs.cli.printing import emit, say
+    from fedpcs.studies.ledgers import verify_ledgers
 
-    found = ledger_report.verify(path)
-    if as_json:
-        print(json.dumps(ledger_report.verdicts_object(found)))
-    else:
-        ledger_report.print_verdicts(found, Console())
-    if any(one.finding for one in found):
+    found = verify_ledgers(path)
+
+    def show() -> None:
+        for one in found:
+            held = ", ".join(f"{n:,} {kind.removesuffix('s') if n == 1 else kind}" for kind, n in one.entries.items())
+            say(f"whole    {printable(one.path, 4096)}: {held}" if one.is_whole else f"damaged  {one.finding}")
+
+    is_whole = all(one.is_whole for one in found)
+    files = [{**asdict(one), "is_whole": one.is_whole} for one in found]
+    emit({"is_whole": is_whole, "files": files}, as_json, show)
+    if not is_whole:
         raise typer.Exit(6)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -34,6 +35,15 @@ class PlainCommand(TyperCommand):
 
 
 verb = partial(app.command, cls=PlainCommand)
+
+
+def verbs_of(name: str, summary: str) -> Callable[..., Callable[..., Any]]:
+    """Return what makes a function a verb of a group, such as `fedpcs data list`."""
+    group = typer.Typer(name=name, help=summary, no_args_is_help=True, suggest_commands=False, rich_markup_mode=None)
+    group.callback()(lambda: None)  # so that a group's only verb keeps its name
+    app.add_typer(group)
+    return partial(group.command, cls=PlainCommand)
+
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 DataDirOption = Annotated[

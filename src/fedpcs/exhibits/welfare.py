@@ -23,7 +23,7 @@ from fedpcs.exhibits.welfare_figures import round_figure
 from fedpcs.game import welfare
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.report.page import Drawing, Finding, Page, Table, Verdict
-from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference, share_of
+from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference
 
 OPTIMUM, FEDPCS, BLIND = "optimum within bounds", "FedPCS", "budget-blind, rational"
 STATIC, LOWEST = "budget-blind, static", "budget-blind, all at the lowest"
@@ -218,7 +218,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
     rows = []
     for trial in _totals(outcomes[0]):
         totals = [_totals(one)[trial] for one in outcomes]
-        shares = share_of(totals, [one.worth.optimum_bounded for one in outcomes])
+        shares = [total / one.worth.optimum_bounded for total, one in zip(totals, outcomes, strict=True)]
         prices = [1.0 / share for share in shares if share > 0.0]
         price = _format.amount_and_spread(prices) if len(prices) == len(shares) else "none: welfare not positive"
         told = "–" if trial == UNBOUNDED else price  # nobody plays it

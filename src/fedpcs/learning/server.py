@@ -18,7 +18,8 @@ from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import Refusal, outliers
-from fedpcs.learning.aggregate import distances, l2_norm, step, weighted_sum
+from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
+from fedpcs.learning.closing import feedback_of, median_where_silent, weigh_heard
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
@@ -27,21 +28,14 @@ from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound,
 from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
-    Draw,
     Sampler,
     View,
-    arrived,
     draw,
-    estimate_drift,
-    limit_share,
-    make_feedback,
     make_view,
     remember,
     settle_rule,
     start,
     start_tally,
-    survival_rate,
-    weigh,
 )
 from fedpcs.sampling import count as count_round
 from fedpcs.sampling.feedback import Feedback
@@ -144,20 +138,26 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         opened: The round.
         heard: What came back; a quorum of it.
     """
-    came = np.isin(opened.draw.clients, heard.clients)
-    has_dropped = bool(state.tally.heard.sum() < state.tally.drawn.sum())
-    survival = survival_rate(state.tally.drawn, state.tally.heard) if has_dropped else 1.0
-    reached = arrived(opened.draw, came, survival)
     updates = [item.report.values for item in heard.admitted]
-    power = np.asarray(opened.view.need("noise_power")[reached.clients])
-    rule = settle_rule(plan.rule, opened.view.need("noise_power"))
-    drift = estimate_drift(np.stack(updates), power) if rule == "precision" and updates else None
-    weights, num_capped = _weights(plan, rule, reached, opened.view, drift)
+    power = np.asarray(opened.view.need("noise_power")[heard.clients])
+    weighed = weigh_heard(
+        settle_rule(plan.rule, opened.view.need("noise_power")),
+        opened.draw,
+        opened.view,
+        heard.clients,
+        updates,
+        state.tally.drawn,
+        state.tally.heard,
+        by_design=plan.by_design,
+        cap=plan.weight_cap,
+        largest_share=plan.largest_weight,
+    )
+    weights = weighed.weights
     # A design of random size may draw nobody: then the estimate of the step is zero, and the round has passed.
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
     memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
-    reward = np.where(is_new(state, heard), plan.schedule.pay[opened.round_index, reached.clients], 0.0)
+    reward = np.where(is_new(state, heard), plan.schedule.pay[opened.round_index, heard.clients], 0.0)
     moved, step_norm = _move(plan, state, direction)
     following = replace(
         moved,
@@ -168,7 +168,9 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
         seen=remembered(state.seen, opened, heard),
     )
     parts = step_parts(norms, power, weights, l2_norm(direction))
-    return following, Step(rule, weights, drift, norms, np.sqrt(power), step_norm, parts, reward, num_capped)
+    return following, Step(
+        weighed.rule, weights, weighed.drift, norms, np.sqrt(power), step_norm, parts, reward, weighed.num_capped
+    )
 
 
 def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
@@ -221,19 +223,6 @@ def _least_where_silent(losses: FloatArray) -> FloatArray:
     return np.where(heard, losses, losses[heard].min() if heard.any() else 0.0)
 
 
-def _weights(
-    plan: ServerPlan, rule: str, reached: Draw, view: View, drift: float | None
-) -> tuple[FloatArray, int | None]:
-    """Return the weights, and how many of them a cap cut."""
-    free = weigh(rule, reached, view, drift=drift, by_design=plan.by_design)
-    if plan.weight_cap is None and plan.largest_weight is None:
-        return free, None
-    cut = weigh(rule, reached, view, drift=drift, by_design=plan.by_design, cap=plan.weight_cap)
-    if plan.largest_weight is not None:
-        cut = limit_share(cut, plan.largest_weight)
-    return cut, int(np.count_nonzero(cut < free))
-
-
 def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[ServerState, float]:
     if plan.momentum > 0.0:
         direction = plan.momentum * state.momentum + direction
@@ -252,22 +241,21 @@ def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[
 
 def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, power: FloatArray) -> Feedback:
     clients, hears = heard.clients, plan.sampler.hears
-    if clients.size == 0:
-        return make_feedback(clients)
-    updates = [item.report.values for item in heard.admitted]
-    weight, rate = opened.view.data_weight[clients], plan.client.learning_rate
     num_steps = plan.client.local_steps(plan.num_samples[clients]).astype(np.float64)
-    arrays: dict[str, FloatArray] = {"update_norm": norms, "noise_power": power, "local_steps": num_steps}
-    if "update_distance" in hears:
-        arrays["update_distance"] = distances(updates, weight, np.ones(clients.size))
-    if "gradient_distance" in hears:
-        arrays["gradient_distance"] = distances(updates, weight, rate * num_steps)
+    arrays: dict[str, FloatArray] = {"update_norm": norms, "noise_power": power}
     if "duration" in hears:  # simulated: as long as the work is, so that a run does not depend on the machine's load
         arrays["duration"] = num_steps
-    for name in MEASURES:
-        if name in hears:
-            arrays[name] = _measured(name, plan, opened, heard)
-    return make_feedback(clients, data_weight=weight, learning_rate=rate, **arrays)
+    if clients.size:
+        arrays |= {name: _measured(name, plan, opened, heard) for name in MEASURES if name in hears}
+    return feedback_of(
+        plan.sampler,
+        opened.view,
+        clients,
+        [item.report.values for item in heard.admitted],
+        learning_rate=plan.client.learning_rate,
+        local_steps=num_steps,
+        **arrays,
+    )
 
 
 def _measured(name: str, plan: ServerPlan, opened: OpenRound, heard: Heard) -> FloatArray:
@@ -279,4 +267,4 @@ def _measured(name: str, plan: ServerPlan, opened: OpenRound, heard: Heard) -> F
             f"clients heard in mode {plan.client.mode!r} has sent; it is never taken for zero. A model that has "
             "diverged has none to tell: lower training.learning_rate, or take another sampler."
         )
-    return np.where(np.isnan(found), np.nanmedian(found), found)
+    return median_where_silent(found)

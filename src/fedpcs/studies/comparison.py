@@ -1,17 +1,15 @@
 """Two samplers side by side: three paired differences over seeds, and which of them are sure.
 
-Samplers are compared seed by seed: with the same seed they share the partition, the first model and the test records.
-With seed i the sampler came to a_i, the other to b_i, and n seeds are done with both.
+Trials with the same seed i, which came to a_i and b_i, share the partition, the first model and the test records.
 
-    accuracy                  d_i = a_i − b_i         told as the mean of d, in points
-    ε of the median client    d_i = ln(a_i / b_i)     told as exp(mean of d) − 1, in per cent
+    accuracy                  d_i = a_i − b_i         given as the mean of d, in points
+    ε of the median client    d_i = ln(a_i / b_i)     given as exp(mean of d) − 1, in per cent
     pay                       d_i = ln(a_i / b_i)     likewise
 
-The interval is mean ± t · max(s, r) / √n, s being the standard deviation of d and t from Student's law with n − 1
-degrees of freedom; of a ratio both ends are taken back by exp(·) − 1. r is the least deviation that is believed, since
-numbers that are counted in steps may agree by chance: one test record, one payment, one place in the order of clients.
-If a sampler is compared with k others, each interval has 1 − 0.05/k confidence, so that those of one measure hold
-together with 95 % (Bonferroni). They are not widened for there being three measures: each is a question of its own.
+The interval is mean ± t · max(s, r) / √n, s being the standard deviation of d. r is the least one that is believed,
+since counted numbers may agree by chance: one test record, one payment, one place in the order of clients. A sampler
+compared with k others has intervals of 1 − 0.05/k confidence, so that those of one measure hold together with 95 %
+(Bonferroni). They are not widened for there being three measures: each is a question of its own.
 
 A difference is sure where its interval leaves zero out. What no interval shows is not claimed.
 """
@@ -34,7 +32,6 @@ Measure = Literal["accuracy", "epsilon", "paid"]
 Verdict = Literal["higher", "lower", "equal", "cannot be told apart", "one seed"]
 MEASURES: tuple[Measure, ...] = ("accuracy", "epsilon", "paid")
 HEADINGS: dict[Measure, str] = {"accuracy": "accuracy", "epsilon": "ε of the median client", "paid": "pay"}
-
 MEANINGS: dict[Measure, str] = {
     "accuracy": "how much higher the first one's is, in points: mean over pairs of trials with the same seed, and the "
     "ends of its t-interval. Without a sign it is sure: the interval has no zero in it. Intervals speak of other "
@@ -42,24 +39,16 @@ MEANINGS: dict[Measure, str] = {
     "epsilon": "how much more the median client spends, in per cent: geometric mean of the pairs' ratios, likewise",
     "paid": "how much more clients are paid in all, in per cent, likewise",
 }
-
 TOGETHER = (
     "The intervals of one column and setting hold together with 95 % confidence. They are not widened for the three "
     "measures, nor for the number of settings."
 )
 _SUBJECT, _BASELINE = "fedpcs", "random"
 _SPACE = "\N{NO-BREAK SPACE}"
-_MOST_LOGARITHM = 700.0
 # Why there is no ratio: both are nothing, one is, or either is with some seed.
 _NO_RATIO: dict[Measure, tuple[str, str, str]] = {
     "epsilon": ("no client spends any ε", "only {} spends ε", "with some seeds no ε is spent"),
     "paid": ("no client is paid", "only {} pays", "with some seeds nothing is paid"),
-}
-# On which side of the other: below, above.
-_SIDE: dict[Measure, tuple[str, str]] = {
-    "accuracy": ("lower", "higher"),
-    "epsilon": ("less", "more"),
-    "paid": ("less", "more"),
 }
 
 
@@ -102,25 +91,28 @@ class Difference:
     @property
     def size(self) -> str:
         """By how much, without a sign."""
-        return _with_unit(self.measure, _format.size(abs(self.mean)))
+        return self._with_unit(_format.size(self.mean))
 
     @property
     def interval(self) -> str:
         """The ends of the interval, without signs where the difference is sure."""
         ends = sorted((abs(self.low), abs(self.high))) if self.is_sure else (self.low, self.high)
-        low, high = (_format.size(end) if self.is_sure else _format.points(end) for end in ends)
-        return f"({low} to {high})" if self.measure == "accuracy" else f"({low} to {high}{_SPACE}%)"
+        low, high = map(_format.size if self.is_sure else _format.points, ends)
+        return f"({low} to {high})" if self.measure == "accuracy" else f"({low} to {self._with_unit(high)})"
 
     @property
     def words(self) -> str:
         """The difference with its interval."""
         if self.verdict == "equal":
             return "equal"
-        if self.verdict == "one seed":
-            return f"{_with_unit(self.measure, _format.points(self.mean))}, one seed"
-        if not self.is_sure:
-            return f"{_with_unit(self.measure, _format.points(self.mean))} {self.interval}"
-        return f"{self.size} {_SIDE[self.measure][self.verdict == 'higher']} {self.interval}"
+        if self.is_sure:
+            less, more = ("lower", "higher") if self.measure == "accuracy" else ("less", "more")
+            return f"{self.size} {more if self.verdict == 'higher' else less} {self.interval}"
+        signed = self._with_unit(_format.points(self.mean))
+        return f"{signed}, one seed" if self.verdict == "one seed" else f"{signed} {self.interval}"
+
+    def _with_unit(self, number: str) -> str:
+        return f"{number}{_SPACE}{'points' if self.measure == 'accuracy' else '%'}"
 
 
 @dataclass(frozen=True)
@@ -128,9 +120,9 @@ class Comparison:
     """One sampler beside another.
 
     Attributes:
-        sampler: Who is told of.
+        sampler: The one described.
         other: With whom it is compared.
-        differences: Those that can be told, in the order of `MEASURES`; none without a common seed.
+        differences: Those that can be computed, in the order of `MEASURES`; none without a common seed.
         left_out: Why the others cannot.
         num_seeds: Done with both.
     """
@@ -142,7 +134,7 @@ class Comparison:
     num_seeds: int
 
     def of(self, measure: Measure) -> Difference | None:
-        """Return one difference, if it can be told."""
+        """Return one difference, if there is one."""
         return next((one for one in self.differences if one.measure == measure), None)
 
     def words(self, measure: Measure) -> str:
@@ -162,18 +154,13 @@ class Comparison:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Everything as numbers, for JSON: what there is none of is None."""
-        told = {
-            one.measure: {
-                "mean": one.mean,
-                "low": one.low if one.num_seeds > 1 else None,
-                "high": one.high if one.num_seeds > 1 and math.isfinite(one.high) else None,
-                "verdict": one.verdict,
-            }
-            for one in self.differences
-        }
+        """Everything as numbers, for JSON; None where there is no number."""
         found: dict[str, Any] = {"sampler": self.sampler, "other": self.other, "seeds": self.num_seeds}
-        found |= {measure: told.get(measure) for measure in MEASURES}
+        for measure in MEASURES:
+            one = self.of(measure)
+            low, high = (None, None) if one is None or one.num_seeds == 1 else (one.low, one.high)
+            high = high if high is not None and math.isfinite(high) else None
+            found[measure] = one and {"mean": one.mean, "low": low, "high": high, "verdict": one.verdict}
         return {**found, "left_out": dict(self.left_out)}
 
 
@@ -181,13 +168,13 @@ def compare_each(results: Mapping[str, Sequence[Result]]) -> list[Comparison]:
     """Compare one sampler with each of the others: FedPCS if it takes part, else the first that is not random sampling.
 
     Args:
-        results: Of finished trials, by sampler; a sampler of which nothing is done counts among those compared.
+        results: Of finished trials, by sampler; one of which nothing is done counts among those compared.
     """
     if len(results) < 2:
         return []
-    ranked = sorted(results, key=lambda name: (name != _SUBJECT, name == _BASELINE))
-    others = [name for name in results if name != ranked[0]]
-    return [compare(ranked[0], results[ranked[0]], name, results[name], len(others)) for name in others]
+    first = min(results, key=lambda name: (name != _SUBJECT, name == _BASELINE))
+    others = [name for name in results if name != first]
+    return [compare(first, results[first], name, results[name], len(others)) for name in others]
 
 
 def compare(
@@ -196,11 +183,11 @@ def compare(
     """Return the three differences of one sampler to another, over the seeds done with both.
 
     Args:
-        sampler: Who is told of.
+        sampler: The one described.
         mine: Results of its finished trials.
         other: With whom it is compared.
         theirs: Results of the other's.
-        num_compared: So many comparisons hold together with 95 % confidence, each being widened (Bonferroni).
+        num_compared: So many comparisons hold together with 95 % confidence.
     """
     by_seed = {one["seed"]: one for one in theirs}
     pairs = [(one, by_seed[one["seed"]]) for one in mine if one["seed"] in by_seed]
@@ -220,24 +207,14 @@ def compare(
 
 
 def _difference(measure: Measure, a: FloatArray, b: FloatArray, confidence: float, resolution: float) -> Difference:
-    if measure == "accuracy":
-        found = paired_difference(a, b, confidence, resolution=resolution)
-        mean, low, high = found.mean, found.low, found.high
-    else:
-        found = paired_difference(np.log(a), np.log(b), confidence, resolution=resolution)
-        mean, low, high = (_ratio_less_one(one) for one in (found.mean, found.low, found.high))
+    is_ratio = measure != "accuracy"
+    first, second = (np.log(a), np.log(b)) if is_ratio else (a, b)
+    found = paired_difference(first, second, confidence, resolution=resolution)
+    ends = found.mean, found.low, found.high
+    with np.errstate(over="ignore"):  # two seeds may allow for any ratio
+        mean, low, high = map(float, np.expm1(ends) if is_ratio else ends)
     is_equal = bool(np.allclose(a, b, rtol=_format.ROUNDING, atol=0.0))
     return Difference(measure, mean, low, high, is_equal, found.num_pairs)
-
-
-def _ratio_less_one(logarithm: float) -> float:
-    """Return exp(·) − 1, infinite beyond all numbers: two seeds may allow for any ratio."""
-    return math.expm1(logarithm) if logarithm < _MOST_LOGARITHM else math.inf
-
-
-def _num_payments(result: Result) -> int:
-    """Return how often clients were drawn; where that was not kept, a number that is surely not greater."""
-    return sum(result.get("times_drawn") or ()) or max(result["rounds"], result["spent"]["num_clients"], 1)
 
 
 def _place(result: Result) -> float:
@@ -245,6 +222,11 @@ def _place(result: Result) -> float:
     spent, num_gaps = result["spent"]["epsilon"], max(result["spent"]["num_clients"] - 1, 1)
     width = min(spent["maximum"] - spent["median"], spent["median"] - spent["minimum"])
     return float(2.0 * width / (num_gaps * spent["median"]))
+
+
+def _payment(result: Result) -> float:
+    """Return one payment's share of all; where the draws were not kept, a share that is surely not smaller."""
+    return 1.0 / (sum(result.get("times_drawn") or ()) or max(result["rounds"], result["spent"]["num_clients"], 1))
 
 
 _VALUE: dict[Measure, Callable[[Result], float]] = {
@@ -255,9 +237,5 @@ _VALUE: dict[Measure, Callable[[Result], float]] = {
 _STEP: dict[Measure, Callable[[Result], float]] = {
     "accuracy": lambda one: 1.0 / one["num_test"],
     "epsilon": _place,
-    "paid": lambda one: 1.0 / _num_payments(one),
+    "paid": _payment,
 }
-
-
-def _with_unit(measure: Measure, number: str) -> str:
-    return f"{number}{_SPACE}points" if measure == "accuracy" else f"{number}{_SPACE}%"

@@ -1,8 +1,7 @@
-"""What several seeds say: a mean with its spread, and whether one of two things differs from the other seed by seed.
+"""Several seeds: a mean with its spread, and the interval of a paired difference (Student 1908).
 
-Two trials that share a seed share a split and a start. Their difference within each seed is free of what the seed
-brought, so it is the differences that are averaged and given an interval (Student 1908). What all seeds share, such as
-a population, no interval over seeds speaks of.
+Two trials with the same seed share a split and a start, so the differences within seeds are averaged. What all seeds
+share, such as a population, no interval over seeds covers.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 
-_DOUBT = 0.05
 SPENT_MEANING = (
     "least / median / greatest client ever charged; over seeds the least, the mean of the medians and the greatest; "
     "rounded up"
@@ -28,14 +25,7 @@ SPENT_MEANING = (
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean of a − b over pairs, with the interval that covers it.
-
-    Attributes:
-        mean: Of the differences.
-        low: Lower end of the t-interval; −∞ for a single pair, which says nothing about spread.
-        high: Upper end; ∞ for a single pair.
-        num_pairs: How many pairs there were.
-    """
+    """The mean of a − b over pairs, and the ends of its t-interval: infinite for a single pair."""
 
     mean: float
     low: float
@@ -54,10 +44,7 @@ class PairedDifference:
 
 
 def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
-    """Return the mean and the sample standard deviation (n − 1); None for one value, which has no spread.
-
-    Raises:
-        InvalidInput: No values, or one that is not a finite number.
+    """Return the mean and the sample standard deviation; None for one value, which has no spread.
 
     Example:
         >>> mean_and_std([1.0, 3.0])
@@ -68,41 +55,26 @@ def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
 
 
 def spent_over_seeds(spreads: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
-    """Return what clients spent, ρ or ε: the least over all seeds, the mean of the seeds' medians, the greatest.
-
-    Example:
-        >>> seeds = {"minimum": 0.1, "median": 0.2, "maximum": 0.3}, {"minimum": 0.2, "median": 0.4, "maximum": 0.5}
-        >>> [round(value, 6) for value in spent_over_seeds(seeds)]
-        [0.1, 0.3, 0.5]
-    """
+    """Return what clients spent, ρ or ε: the least over all seeds, the mean of the seeds' medians, the greatest."""
     least, greatest = min(one["minimum"] for one in spreads), max(one["maximum"] for one in spreads)
     return least, statistics.fmean(one["median"] for one in spreads), greatest
 
 
 def joint_confidence(num_intervals: int) -> float:
-    """Return the confidence that each of some intervals needs for all to hold together with 95 % (Bonferroni).
-
-    Example:
-        >>> joint_confidence(1), joint_confidence(5)
-        (0.95, 0.99)
-    """
-    return 1.0 - _DOUBT / num_intervals
+    """Return the confidence that each of some intervals needs for all to hold together with 95 % (Bonferroni)."""
+    return 1.0 - 0.05 / num_intervals
 
 
 def paired_difference(
     a: ArrayLike, b: ArrayLike, confidence: float = 0.95, *, resolution: float = 0.0
 ) -> PairedDifference:
-    """Return the mean of a − b and its t-interval: mean ± t(n − 1) · s/√n.
+    """Return the mean of a − b over seeds and its t-interval.
 
     Args:
         a: One number per seed.
         b: The other trial's numbers, for the same seeds in the same order.
         confidence: How often such intervals cover the mean, strictly between 0 and 1.
-        resolution: Least deviation that is believed: accuracies are counted in whole test records, and seeds that agree
-            by chance do not make a sure thing.
-
-    Raises:
-        InvalidInput: A value is not a finite number, the lengths differ, or confidence is out of range.
+        resolution: Least standard deviation that is believed. Numbers counted in steps may agree by chance.
 
     Example:
         >>> found = paired_difference([3.0, 5.0, 7.0], [1.0, 2.0, 3.0])
@@ -119,16 +91,3 @@ def paired_difference(
         return PairedDifference(mean, -math.inf, math.inf, 1)
     reach = float(stats.t.ppf(0.5 + 0.5 * level, first.size - 1)) * max(std, resolution) / math.sqrt(first.size)
     return PairedDifference(mean, mean - reach, mean + reach, int(first.size))
-
-
-def share_of(values: ArrayLike, whole: ArrayLike) -> tuple[float, ...]:
-    """Return each value as a share of the whole it belongs to.
-
-    Raises:
-        InvalidInput: The lengths differ, or a whole is zero.
-    """
-    parts = _validate.vector("values", values)
-    wholes = _validate.vector("whole", whole, length=parts.size)
-    if not np.all(wholes != 0.0):
-        raise InvalidInput("whole must not be zero, got 0.0. A share of nothing means nothing.")
-    return tuple(float(share) for share in parts / wholes)

@@ -39,7 +39,8 @@ from fedpcs.engines.flower.named_arrays import flat, record_of, update_of
 from fedpcs.engines.flower.told_metrics import MAY_BE_SILENT, MEASURES, METRICS, Told
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import outliers
-from fedpcs.learning.aggregate import distances, step, weighted_sum
+from fedpcs.learning.aggregate import step, weighted_sum
+from fedpcs.learning.closing import Weighed, feedback_of, median_where_silent, weigh_heard
 from fedpcs.sampling import RULES, Draw, Sampler, View
 from fedpcs.sampling.norms import filled
 from fedpcs.sampling.view import Memory
@@ -217,7 +218,8 @@ class SampledStrategy(FedAvg):
         self._last_draw = (server_round, attempt)
         cohort = sampling.draw(self._sampler, view, generator(self._seed, "cohort", server_round - 1, attempt))
         # Raises before anyone has worked in vain.
-        self._weigh(sampling.settle_rule(self._rule, view.need("noise_power")), cohort, view, drift=1.0)
+        rule = sampling.settle_rule(self._rule, view.need("noise_power"))
+        sampling.weigh(rule, cohort, view, drift=1.0, by_design=self._by_design, cap=self._weight_cap)
         model = {name: array.numpy() for name, array in arrays.items()}
         self._open = _Open(server_round, model, flat(model), view, cohort)
         _logger.info("configure_train: Sampled %d nodes (out of %d)", cohort.clients.size, len(connected))
@@ -238,13 +240,23 @@ class SampledStrategy(FedAvg):
         # With sizes and noise as they are known now: the cohort's are its own.
         opened = replace(opened, view=replace(opened.view, **self._sizes_and_noise()))
         rule = sampling.settle_rule(self._rule, np.array([answer.told["noise_power"] for answer in answers]))
-        weights = self._weights(opened, answers, rule)
+        weighed = weigh_heard(
+            rule,
+            opened.draw,
+            opened.view,
+            np.array([answer.client for answer in answers], dtype=np.int64),
+            [answer.update for answer in answers],
+            self._drawn,
+            self._heard,
+            by_design=self._by_design,
+            cap=self._weight_cap,
+        )
         self._learn(opened, answers)
-        self._count(opened, answers, rule, weights)
+        self._count(opened, answers, weighed)
         if not answers:
             return None, None
         metrics = self._averaged("train", self.train_metrics_aggr_fn, [answer.content for answer in answers])
-        moved = step(opened.values, weighted_sum([answer.update for answer in answers], weights))
+        moved = step(opened.values, weighted_sum([answer.update for answer in answers], weighed.weights))
         if not np.isfinite(moved).all():
             _logger.warning("round %d: the new model's numbers would not be finite; the old one stays.", server_round)
             return None, metrics
@@ -368,50 +380,37 @@ class SampledStrategy(FedAvg):
                 f"metric_names={{{field!r}: …}}."
             )
 
-    def _weights(self, opened: _Open, answers: Sequence[_Answer], rule: str) -> FloatArray:
-        came = np.isin(opened.draw.clients, [answer.client for answer in answers])
-        has_dropped = bool(self._heard.sum() < self._drawn.sum())
-        reached = sampling.arrived(
-            opened.draw, came, sampling.survival_rate(self._drawn, self._heard) if has_dropped else 1.0
-        )
-        drift = None
-        if rule == "precision" and answers:
-            noise = np.asarray(opened.view.need("noise_power")[reached.clients])
-            drift = sampling.estimate_drift(np.stack([answer.update for answer in answers]), noise)
-        return self._weigh(rule, reached, opened.view, drift)
-
-    def _weigh(self, rule: str, cohort: Draw, view: View, drift: float | None) -> FloatArray:
-        return sampling.weigh(rule, cohort, view, drift=drift, by_design=self._by_design, cap=self._weight_cap)
-
     def _learn(self, opened: _Open, answers: Sequence[_Answer]) -> None:
         """Let the sampler hear what came back, unless all are silent on what it learns from."""
         if not answers:
             return
-        clients, hears = np.array([answer.client for answer in answers], dtype=np.int64), self._sampler.hears
-        weight, updates = opened.view.data_weight[clients], [answer.update for answer in answers]
-        arrays: dict[str, Any] = {
-            "update_norm": [answer.norm for answer in answers],
-            "noise_power": [answer.told["noise_power"] for answer in answers],
+        arrays: dict[str, FloatArray] = {
+            "update_norm": np.array([answer.norm for answer in answers]),
+            "noise_power": np.array([answer.told["noise_power"] for answer in answers]),
         }
         for name in {"local_steps", *MEASURES} & self._goes_by:
-            said = np.array([answer.told.get(name, np.nan) for answer in answers])
-            if not np.isnan(said).all():  # the others' median for one that does not tell
-                arrays[name] = np.where(np.isnan(said), np.nanmedian(said), said)
+            said = told_metrics.column([answer.told for answer in answers], name)
+            if not np.isnan(said).all():
+                arrays[name] = median_where_silent(said)
             elif name not in MAY_BE_SILENT:
                 return
-        if "update_distance" in hears:
-            arrays["update_distance"] = distances(updates, weight, np.ones(clients.size))
-        if "gradient_distance" in hears:
-            arrays["gradient_distance"] = distances(updates, weight, self._learning_rate * arrays["local_steps"])
-        feedback = sampling.make_feedback(clients, data_weight=weight, learning_rate=self._learning_rate, **arrays)
+        feedback = feedback_of(
+            self._sampler,
+            opened.view,
+            np.array([answer.client for answer in answers], dtype=np.int64),
+            [answer.update for answer in answers],
+            learning_rate=self._learning_rate,
+            **arrays,
+        )
         self._memory = sampling.remember(self._sampler, opened.view, opened.draw, feedback)
 
-    def _count(self, opened: _Open, answers: Sequence[_Answer], rule: str, weights: FloatArray) -> None:
+    def _count(self, opened: _Open, answers: Sequence[_Answer], weighed: Weighed) -> None:
         drawn, heard = opened.draw.clients.tolist(), [answer.client for answer in answers]
         self._drawn[drawn] += 1.0
         self._heard[heard] += 1.0
         asked, answered = (tuple(self._nodes[client] for client in clients) for clients in (drawn, heard))
-        self.history.append(Round(opened.server_round, asked, answered, rule, tuple(weights.tolist())))
+        weights = tuple(weighed.weights.tolist())
+        self.history.append(Round(opened.server_round, asked, answered, weighed.rule, weights))
 
     def _averaged(
         self, phase: str, average: Callable[[list[RecordDict], str], MetricRecord], contents: list[RecordDict]

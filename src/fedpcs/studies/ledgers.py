@@ -1,17 +1,12 @@
-"""Whether ledgers, logs and agreed budgets are as they were written, and how many entries they hold."""
+"""Whether ledgers, logs of rounds and agreed budgets are as they were written, and how many entries they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
 
 from fedpcs._chain import unsealed
 from fedpcs._files import MOST_JSON, read_bytes
-from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.privacy import PrivacyLedger
 from fedpcs.trial.store import TrialStore
@@ -31,42 +26,32 @@ class Verdict:
     entries: dict[str, int]
     finding: str = ""
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every entry is as it was written."""
+        return not self.finding
 
-def verify(path: Path) -> list[Verdict]:
+
+def verify_ledgers(path: Path) -> list[Verdict]:
     """Check a ledger, or every ledger, log of rounds and list of agreed budgets in a folder and below.
 
     Raises:
         InvalidInput: There is none.
     """
     if path.is_file():
-        return [_verdict(path, _READERS.get(path.name, _ledger_entries))]
-    files = [found for name in _READERS for found in path.rglob(name) if found.is_file()]
-    lost = [log.with_name("ledger.sqlite") for log in files if log.name == "rounds.jsonl"]
-    files = sorted({*files, *lost})
+        return [_verdict(path)]
+    files = {found for name in _READERS for found in path.rglob(name) if found.is_file()}
+    files |= {log.with_name("ledger.sqlite") for log in files if log.name == "rounds.jsonl"}
     if not files:
         raise InvalidInput(
             f"{path}: no ledger there. Give the file of a ledger, a folder that `fedpcs run` printed, or a client's."
         )
-    return [_verdict(file, _READERS[file.name]) for file in files]
+    return [_verdict(file) for file in sorted(files)]
 
 
-def verdicts_object(verdicts: list[Verdict]) -> dict[str, Any]:
-    """Return what `--json` prints."""
-    files = [{**asdict(one), "is_whole": not one.finding} for one in verdicts]
-    return {"is_whole": all(one["is_whole"] for one in files), "files": files}
-
-
-def print_verdicts(verdicts: list[Verdict], console: Console) -> None:
-    """Print a line for each file."""
-    for one in verdicts:
-        held = ", ".join(f"{n:,} {kind.removesuffix('s') if n == 1 else kind}" for kind, n in one.entries.items())
-        said = f"damaged  {one.finding}" if one.finding else f"whole    {printable(one.path, 4096)}: {held}"
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
-
-
-def _verdict(path: Path, read: Callable[[Path], dict[str, int]]) -> Verdict:
+def _verdict(path: Path) -> Verdict:
     try:
-        return Verdict(str(path), read(path))
+        return Verdict(str(path), _READERS.get(path.name, _ledger_entries)(path))
     except CorruptFile as error:
         return Verdict(str(path), {}, str(error))
 

@@ -1,0 +1,71 @@
+"""How verbs print: one table, lines as they are, and JSON; stdout is data, stderr is talk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+
+def emit(value: Any, as_json: bool, show: Callable[[], None]) -> None:
+    """Print a value as one line of JSON, or for people by `show`."""
+    if as_json:
+        print(json.dumps(value, default=str))
+    else:
+        show()
+
+
+def print_table(
+    rows: Iterable[Sequence[str | Text]],
+    headings: Sequence[str],
+    *,
+    right: Collection[str] = (),
+    folded: Collection[str] = (),
+    title: str = "",
+) -> None:
+    """Print a table; where there is no terminal, as wide as it needs to be, since numbers must not be cut.
+
+    Args:
+        rows: One text per column.
+        headings: Names of the columns; not shown if all are blank.
+        right: Columns that stand flush right.
+        folded: Columns that may be broken into lines.
+        title: Above it.
+    """
+    table = Table(box=None, padding=(0, 1, 0, 0), show_header=any(map(str.strip, headings)))
+    for name in headings:
+        is_folded = name in folded
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=not is_folded, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one) if isinstance(one, str) else one for one in row))
+    console = Console()
+    if not console.is_terminal:
+        widest = Measurement.get(console, console.options.update(width=10_000), table).maximum
+        console.width = max(console.width, widest)
+    if title:
+        say(title, style="bold")
+    console.print(table)
+
+
+def print_facts(facts: Mapping[str, str], title: str) -> None:
+    """Print names with what there is to say of each."""
+    rows = [(Text(f"{name} "), text) for name, text in facts.items()]
+    print_table(rows, ("", " "), folded=(" ",), title=title)
+
+
+def say(*lines: object, style: str = "", to_stderr: bool = False) -> None:
+    """Print lines as they are: not broken, not coloured, no brackets read as markup."""
+    console = Console(stderr=to_stderr)
+    for line in lines:
+        console.print(str(line), style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def status(text: str) -> AbstractContextManager[object]:
+    """Show on stderr that something is being done."""
+    return Console(stderr=True).status(text)
