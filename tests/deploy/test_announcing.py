@@ -31,11 +31,7 @@ class Plan:
     """As much of a server's plan as an announcer looks at, or changes."""
 
     num_rounds: int
-    budget: object = None
-    pay: object = None
-    reward: object = None
-    mean_budget: object = None
-    cohort_size: object = None
+    schedule: object = None
 
 
 @pytest.fixture

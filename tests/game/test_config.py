@@ -105,7 +105,7 @@ MISTAKES = {
     "[population]\nfile = 'none.csv'": "none.csv cannot be read: No such file",
     "[population]\nseed = 1\nbins = [2, 2]": "population takes one source, got seed and bins",
     "[population]\nprivacy_aversion = [0.5]": "needs both privacy_aversion and initial_budget",
-    "[population]\nprivacy_aversion = [0.5, nan]\ninitial_budget = [1, 2]": "population.privacy_aversion.1 must be a finite number",
+    "[population]\nprivacy_aversion = [0.5, nan]\ninitial_budget = [1, 2]": "privacy_aversion.1 must be a finite",
     "[population]\nprivacy_aversion = [0.5]\ninitial_budget = [1, 2]": "initial_budget must have 1 entries, got 2",
     "[population]\nprivacy_aversion = [0.5]\ninitial_budget = [13]": "initial_budget[0] must be a number in [0.01, 12]",
     "num_clients = 3\n[population]\nprivacy_aversion = [0.5]\ninitial_budget = [1]": "must equal the 1 clients listed",

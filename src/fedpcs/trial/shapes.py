@@ -103,7 +103,6 @@ class RoundShape(_Attempt):
     noise_norm: _Spread
     draw: _Draw
     num_capped: _Count | None = None
-    mean_budget: _Amount
     realised_mean_budget: _Amount
     cohort_budget: _Amount
     spent: _Spent
