@@ -11,7 +11,7 @@ from typing import get_args
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
-from fedpcs.game.rules import MOST_ROUNDS
+from fedpcs.game.config import MOST_ROUNDS
 from fedpcs.privacy.modes import mode_named
 from fedpcs.privacy.modes.mode import Trust
 from fedpcs.privacy.noise import NAMES
