@@ -17,13 +17,14 @@ from fedpcs.engines.flower.grid_engine import GridEngine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import WrongDevice
 from fedpcs.learning.admission import Expected, Refusal, admit
-from fedpcs.learning.client import MODES, ClientPlan, ClientSide
+from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import deal_out
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.protocol import ClientFailure, Task
 from fedpcs.learning.wire import header_of
 from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.modes import MODES
 
 CLIENTS = range(4)
 NODES = (71, 5, 33, 18)  # Flower's ids are in no order
