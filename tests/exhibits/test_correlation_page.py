@@ -6,13 +6,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from fedpcs.report.drawing import as_svg
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from small_games import GAMES, verdicts
 
 from fedpcs.exhibits import correlation
 from fedpcs.exhibits.correlation import BLIND, BLIND_OWN, FEDPCS, SELFISH, STATIC
 from fedpcs.exhibits.solved_games import Case
+from fedpcs.report.drawing import as_svg
 from fedpcs.report.page import Page
 from fedpcs.studies.paired import PairedDifference
 

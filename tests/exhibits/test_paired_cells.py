@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from made_cells import made
+from made_records import a_manifest
 from scipy import stats
 
 from fedpcs.errors import InvalidInput
 from fedpcs.exhibits import accuracy_table
 from fedpcs.exhibits.accuracy_cells import TUNED, setting_of, table_cells
-from fedpcs.report.study_page import comparison_table
+from fedpcs.report.tables import study_tables
 from fedpcs.report.warnings import mixed
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group, Series, against, best_of
@@ -66,12 +67,12 @@ def test_seeds_that_agree_to_the_record_are_believed_to_one_record_and_no_furthe
     found, reach = against(one, other), stats.t.ppf(0.975, 2) * 1e-4 / np.sqrt(3.0)
     assert (found.low, found.high) == pytest.approx((1e-4 - reach, 1e-4 + reach))
     assert not found.is_above
-    paid = against(replace(one, done=tuple(_paid(cell, 101.0) for cell in one.done)), other, of=("paid",))
+    paid = against(replace(one, trials=tuple(_paid(cell, 101.0) for cell in one.done)), other, of="paid")
     assert (paid.low, paid.high) == (1.0, 1.0)
 
 
 def _paid(done: Done, amount: float) -> Done:
-    return replace(done, result={**done.result, "paid": amount})
+    return replace(done, result=done.outcome.model_copy(update={"paid": amount}))
 
 
 @pytest.mark.parametrize(("factor", "is_sure"), [(0.9, True), (1.1, False)])
@@ -104,7 +105,7 @@ def test_as_large_a_lead_as_the_papers_needs_the_wider_interval_too(width: float
 
 
 def column(found: Group, heading: str) -> list[str]:
-    table = comparison_table(found)
+    table = next(one for one in study_tables([found]) if heading in one.headings)
     return [row[table.headings.index(heading)] for row in table.rows]
 
 
@@ -112,7 +113,7 @@ def test_epsilon_is_the_least_of_all_seeds_the_mean_of_their_medians_and_the_gre
     """Seeds' medians are 1, 2 and 6, their least clients' half of that, their greatest clients' twice."""
     done = tuple(made(CELLS["random", seed], 0.8, epsilon=epsilon) for seed, epsilon in enumerate((1.0, 2.0, 6.0)))
     found = Group(TUNED, done[0].cell.point, (Series("random", done),))
-    assert column(found, "ε") == ["0.500 / 3.00 / 12.0"]
+    assert column(found, "ε spent") == ["0.500 / 3.00 / 12.0"]
 
 
 def test_rewards_are_the_mean_of_what_was_paid_with_its_spread() -> None:
@@ -126,6 +127,6 @@ def test_rewards_are_the_mean_of_what_was_paid_with_its_spread() -> None:
 def test_cells_of_different_versions_of_a_library_are_said_to_be(library: str) -> None:
     done = [made(CELLS["random", seed], 0.8) for seed in SEEDS]
     assert mixed(done) == ()
-    other = replace(done[0], manifest={**done[0].manifest, library: "0.0.1"})
+    other = replace(done[0], manifest=a_manifest(libraries=done[0].manifest.libraries | {library: "0.0.1"}))
     (warning,) = mixed([other, *done[1:]])
     assert f"different versions of {library};" in warning

@@ -31,11 +31,13 @@ def store(tmp_path_factory):
 def sweep(store):
     """The same trials as a sweep's page."""
     done = []
-    for result in store.result["trials"]:
-        sampling = store.config().sampling.model_copy(update={"samplers": [result["sampler"]]})
-        config = store.config().model_copy(update={"sampling": sampling, "seeds": [result["seed"]]})
-        trial = store.trial(result["sampler"], result["seed"])
-        done.append(TrialData(Cell(config, "", {}), trial.result, tuple(trial.rounds()), store.manifest, 1.0, trial.folder))
+    for result in store.result.trials:
+        sampling = store.config().sampling.model_copy(update={"samplers": [result.sampler]})
+        config = store.config().model_copy(update={"sampling": sampling, "seeds": [result.seed]})
+        trial = store.trial(result.sampler, result.seed)
+        done.append(
+            TrialData(Cell(config, "", {}), trial.result, tuple(trial.rounds()), store.manifest, 1.0, trial.folder)
+        )
     return comparison_page("tiny", done)
 
 

@@ -135,7 +135,7 @@ def privacy_text(trials: Sequence[TrialData]) -> tuple[str, ...]:
     sentences += dict.fromkeys(
         f"{one.cell.sampler}: {one.outcome.disclosure}." for one in done if one.outcome.disclosure
     )
-    if any(one.cell.config.privacy.mode != "none" for one in trials):
+    if any(one.cell.config.privacy.is_private for one in trials):
         sentences.append(
             "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
         )
@@ -207,7 +207,7 @@ def _run_command(config: RunConfig, trials: Sequence[TrialData]) -> tuple[str, s
     data_dir = trials[0].manifest.data_dir if trials else None
     command = "fedpcs run config.toml" + (f" --data-dir {shlex.quote(data_dir)}" if data_dir else "")
     gives = "With the same versions it gives the same numbers."
-    if config.privacy.mode != "none" and config.privacy.noise != "fast":
+    if config.privacy.is_private and config.privacy.noise != "fast":
         gives = "Its noise comes from the operating system and cannot be repeated: numbers differ within that noise."
     elif config.engine.device != "cpu":
         gives = "With the same versions it gives the same numbers up to rounding: only the CPU repeats them to the bit."
@@ -254,8 +254,8 @@ def record_of(one: TrialData) -> dict[str, Any]:
         "rounds": result.rounds,
         "accuracy": result.accuracy,
         "loss": result.loss,
-        **{f"epsilon_{name}": value for name, value in result.spent.epsilon.items()},
-        **{f"rho_{name}": value for name, value in result.spent.rho.items()},
+        **{f"epsilon_{name}": value for name, value in result.spent.epsilon.model_dump().items()},
+        **{f"rho_{name}": value for name, value in result.spent.rho.model_dump().items()},
         "delta": result.delta,
         "paid": result.paid,
         "exploitability": result.game.exploitability if config.game.behaviour == "rational" else None,

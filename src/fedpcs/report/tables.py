@@ -42,7 +42,7 @@ def study_tables(groups: Sequence[Group]) -> list[Table]:
         return []
     return [
         *difference_tables(groups),
-        sampler_table(groups, "What the samplers came to", LEARNED),
+        sampler_table(groups, "What the samplers came to", _learned(groups)),
         sampler_table(groups, "What it cost clients, and the game they played", COST),
         sampler_table(groups, "Noise beside the updates it hides", NOISE),
         sampler_table(groups, "Who answered", ANSWERS),
@@ -85,6 +85,33 @@ def sampler_table(groups: Sequence[Group], title: str, columns: Sequence[Column]
         if "accuracy" in headings and all(one.done for one in found.series) and best_of(found) is series
     )
     return Table(title, headings, cells, {column.heading: column.meaning for column in columns}, bold)
+
+
+def _learned(groups: Sequence[Group]) -> tuple[Column, ...]:
+    configs = [series.trials[0].cell.config for found in groups for series in found.series]
+    records = " or ".join(dict.fromkeys(config.data.evaluated_on for config in configs))
+    return (
+        Column(
+            "accuracy",
+            f"Of the last model, on {records}: mean ± standard deviation over seeds. Bold only where paired intervals "
+            "that hold together with 95 % confidence put it above every other sampler.",
+            accuracy_text,
+        ),
+        Column("loss", f"Cross-entropy of the last model on {records}.", _mean(lambda one: one.loss, _format.loss)),
+        REWARDS,
+        Column("seeds", "Of finished trials.", _seeds),
+        Column("rounds", "Rounds done of those planned, least and most over seeds.", _rounds),
+        Column(
+            "weighed by",
+            "The rule of aggregation, and the largest weight of any round and seed; where weights are capped, how many "
+            "were cut.",
+            _weighed,
+        ),
+    )
+
+
+def _seeds(series: Series) -> str:
+    return seed_text(series.seeds).partition(" ")[2] if series.done else _NOT_YET
 
 
 def spending_table(groups: Sequence[Group]) -> Table:
@@ -169,7 +196,7 @@ def _rounds(series: Series) -> str:
 
 def _spent(unit: str) -> Callable[[Series], str]:
     def cell(series: Series) -> str:
-        if series.trials[0].cell.config.privacy.mode == "none":
+        if not series.trials[0].cell.config.privacy.is_private:
             return "no noise"
         spreads = [getattr(result.spent, unit).model_dump() for result in series.results if result.spent.num_clients]
         if not spreads:
@@ -284,29 +311,6 @@ GAIN = Column(
     "The certificate of the game: what a client gains by leaving the announced budgets, as a share of its utility, on "
     "average over clients. The greatest over seeds, and where the game was solved anew.",
     _exploitability,
-)
-LEARNED = (
-    Column(
-        "accuracy",
-        "Of the last model, on test records, or on validation records where some are held out: mean ± standard "
-        "deviation over seeds. Bold only where paired intervals that hold together with 95 % confidence put it above "
-        "every other sampler.",
-        accuracy_text,
-    ),
-    Column("loss", "Cross-entropy of the last model on the same records.", _mean(lambda one: one.loss, _format.loss)),
-    REWARDS,
-    Column(
-        "seeds",
-        "Of finished trials.",
-        lambda series: seed_text(series.seeds).partition(" ")[2] if series.done else _NOT_YET,
-    ),
-    Column("rounds", "Rounds done of those planned, least and most over seeds.", _rounds),
-    Column(
-        "weighed by",
-        "The rule of aggregation, and the largest weight of any round and seed; where weights are capped, how many "
-        "were cut.",
-        _weighed,
-    ),
 )
 COST = (
     Column("ρ spent", f"zCDP of all releases of a client together: {SPENT_MEANING}.", _spent("rho")),

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from fedpcs._files import arrays_in, disk_errors, read_bytes, write_whole
+from fedpcs.game.schedule import PATHS, Schedule
 from fedpcs.sampling import Sampler
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.same_code import solver_digest
-from fedpcs.trial.schedule import Schedule, is_played, make_schedule, selection_of
+from fedpcs.trial.schedule import is_played, make_schedule, selection_of
 
-_ARRAYS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 # A larger one is solved again: with so many clients games are played by types and quick, and files would be large.
 _MOST_BYTES = 2**26
 _WORDS = ("standing", "exploitability", "settled_by")
@@ -65,7 +65,7 @@ def _write(path: Path, schedule: Schedule) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     words = json.dumps({name: getattr(schedule, name) for name in _WORDS})
-    np.savez(buffer, words=np.array(words), **{name: getattr(schedule, name) for name in _ARRAYS})
+    np.savez(buffer, words=np.array(words), **schedule.paths)
     body = buffer.getvalue()
     write_whole(path, hashlib.sha256(body).digest() + body)
 
@@ -81,6 +81,6 @@ def _read(path: Path) -> Schedule | None:
     try:
         kept = arrays_in(io.BytesIO(content[32:]))
         words: dict[str, Any] = json.loads(str(kept["words"]))
-        return Schedule(**{**words, **{name: kept[name] for name in _ARRAYS}})
+        return Schedule(**{**words, **{name: kept[name] for name in PATHS}})
     except (KeyError, TypeError, ValueError):
         return None

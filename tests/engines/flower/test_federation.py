@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fedpcs.report.study import write_report_safely, write_study
 from flwr.app import Message, RecordDict
 from local_grid import LocalGrid
 from node_files import announcement, write_settings
@@ -22,6 +21,7 @@ from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import CorruptFile, InvalidInput, QuorumNotReached
 from fedpcs.learning.protocol import Task
 from fedpcs.privacy.budget import Rho
+from fedpcs.report.study import write_report_safely, write_study
 from fedpcs.trial.config import load_run_config
 from fedpcs.trial.run import resume_run
 

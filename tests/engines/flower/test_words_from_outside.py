@@ -5,7 +5,6 @@ import json
 import lying_client_app
 import numpy as np
 import pytest
-from fedpcs.report.study import write_report_safely
 from flwr.app import ConfigRecord, Message, RecordDict
 from lying_client_app import FORGED
 from test_federation import RUN, Wire
@@ -16,6 +15,7 @@ from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import QuorumNotReached
 from fedpcs.learning.wire import MessageRefused
+from fedpcs.report.study import write_report_safely
 from fedpcs.trial.config import load_run_config
 
 

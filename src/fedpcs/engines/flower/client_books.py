@@ -10,7 +10,6 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +155,7 @@ class ClientBooks:
                 "Nothing is released."
             )
 
-    def charge(self, task: Task, event: Event[Any]) -> None:
+    def charge(self, task: Task, event: Event) -> None:
         """Write a release down in the client's own ledger before it is made.
 
         Raises:
