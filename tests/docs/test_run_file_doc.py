@@ -162,7 +162,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     late = ['game.replan="on-change"', "presence=[{client=3, joins=1}]"]
     config = load_run_config(None, [*changes, *late])
     store = start_run(config, tmp_path_factory.mktemp("doc") / "run", None, Silent())
-    write_study(store.folder).report
+    write_study(store.folder)
     return store
 
 

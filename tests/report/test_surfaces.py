@@ -15,6 +15,7 @@ from fedpcs.report.export import export_csv
 from fedpcs.report.study import write_study
 from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.grid import Cell
+from fedpcs.studies.results import TrialData
 from fedpcs.trial.run import start_run
 
 SAMPLERS, SEEDS = ("fedpcs", "random"), (0, 1)

@@ -30,7 +30,10 @@ from fedpcs.privacy.events import CLIENT_LEVEL, Family
 from fedpcs.privacy.standing import standing_sentence
 from fedpcs.report import study
 from fedpcs.report.export import export_csv
+from fedpcs.report.figures.study.spent import draw as spent_figure
+from fedpcs.report.figures.study.spent import epsilon_of
 from fedpcs.report.study_page import comparison_page
+from fedpcs.report.tables import study_tables
 from fedpcs.studies import compare
 from fedpcs.studies import pool as sweep
 from fedpcs.studies.cell_process import run_cell
