@@ -56,7 +56,7 @@ def test_settings_of_no_sampler_are_refused():
 
 
 def test_a_key_is_given_once_in_flags_and_lists_may_be_on_the_grid():
-    with pytest.raises(InvalidInput, match="set.rounds is on the grid too"):
+    with pytest.raises(InvalidInput, match=r"set\.rounds is on the grid too"):
         read_sweep(None, grid=["rounds=3,4"], overrides=["rounds=3"])
     bounds = read_sweep(None, grid=["game.budget_bounds=[0.01,12.0],[0.02, 12.0]"]).grid["game.budget_bounds"]
     assert bounds == [[0.01, 12.0], [0.02, 12.0]]
