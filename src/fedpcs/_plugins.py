@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import os
 import sys
 from collections.abc import Iterable
 from importlib.metadata import requires
 from pathlib import Path
+from typing import Any
+
+from fedpcs.errors import FedpcsError, InvalidInput
 
 
 def look_here(*names: str) -> None:
     """Let Python import from the working folder, as `python -m` does, if a name is one of the user's own."""
     if any(":" in name for name in names) and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+
+
+def imported(what: str, name: str, remedy: str) -> Any:
+    """Return what `package.module:name` names.
+
+    Args:
+        what: What the caller takes it for, such as "sampler".
+        name: Of the user's own.
+        remedy: What it must be.
+
+    Raises:
+        InvalidInput: There is no such module, it fails while it is imported, or it has no such name.
+    """
+    module_name, _, attribute = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except FedpcsError:  # it says what is wrong, and better than we could
+        raise
+    except Exception as error:  # a user's module may fail in any way
+        raise InvalidInput(f"{what} {name!r} cannot be imported: {error}. {remedy}") from error
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fault_injection import Fault, FaultyClients, FaultyEngine
 
 from fedpcs.engines.base import Engine
-from fedpcs.engines.faulty import Fault, FaultyClients, FaultyEngine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.learning.datasets import load_dataset

@@ -32,7 +32,7 @@ def prepare() -> None:
     load_dataset("digits")
     config = RunConfig.model_validate({"rounds": 2, "data": {"num_clients": 4}, "game": {"reward": 20.0}})
     make_schedule(config, make_sampler("random"))  # so that the solver's compiled code is loaded once
-    multiprocessing.forkserver.set_forkserver_preload(["fedpcs.engines.worker_process", "fedpcs.engines.faulty"])
+    multiprocessing.forkserver.set_forkserver_preload(["fedpcs.engines.worker_process", "fault_injection"])
     multiprocessing.forkserver.ensure_running()
     multiprocessing.resource_tracker.ensure_running()
 

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
+from fault_injection import Fault
 from faulty_federation import ENGINES, engine_with, first_cohort, play, prepared, same_but_for_how, tiny
 
-from fedpcs.engines.faulty import Fault
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import ClientFailure, Task
 from fedpcs.privacy.budget import Rho

@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from fault_injection import Fault
 from faulty_federation import NUM_CLIENTS, first_cohort, play, prepared, tiny
 
-from fedpcs.engines.faulty import Fault
 from fedpcs.errors import QuorumNotReached
 from fedpcs.learning.admission import Admitted
 from fedpcs.learning.client import ClientPlan

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from fault_injection import Fault
 from faulty_federation import NUM_CLIENTS, engine_with, play, prepared, rewards, same_but_for_how, tiny
 from test_round_faults import Flaky
 
-from fedpcs.engines.faulty import Fault
 from fedpcs.errors import Interrupted, QuorumNotReached
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.store import TrialStore

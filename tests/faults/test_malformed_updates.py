@@ -9,9 +9,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from fault_injection import Payload
 from faulty_federation import engine_with, prepared, tiny
 
-from fedpcs.engines.faulty import Payload
 from fedpcs.learning import wire
 from fedpcs.learning.admission import Admitted, Expected, admit
 from fedpcs.learning.layout import Layout, flat_parameters

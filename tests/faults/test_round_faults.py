@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from fault_injection import Fault, FaultyClients
 from faulty_federation import (
     ENGINE,
     ENGINES,
@@ -21,7 +22,6 @@ from faulty_federation import (
     without,
 )
 
-from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import BudgetExhausted, Interrupted, InvalidInput, NotConverged, QuorumNotReached, WrongDevice
 from fedpcs.learning.layout import flat_parameters

@@ -14,11 +14,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from fault_injection import Payload
 from faulty_federation import ENGINES, Watcher, tiny
 from killed_runs import finish, left_behind, outcome
 
 from fedpcs import _files
-from fedpcs.engines.faulty import Payload
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.trial import checkpoint, run_store

@@ -2,8 +2,8 @@
 
     magic (8) | header length (4, big-endian) | header: JSON | values, little-endian | BLAKE2b of all before (16)
 
-`decode` checks length, digest and every field before it builds anything, and refuses what it does not know; Python's
-pickle has no part in it. Whether the report is *right* is decided by `fedpcs.learning.admission`.
+`decode` checks length, digest and the type of every field before it builds anything; Python's pickle has no part in it.
+Whether the report is *right* is decided by `fedpcs.learning.admission`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from typing import Any
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import MEASURES, ClientReport, Task
@@ -23,34 +24,46 @@ from fedpcs.privacy.budget import Rho
 
 MAGIC = b"fedpcs\x001"
 _DIGEST_BYTES = 16
-_LENGTH = struct.Struct(">I")
+_START = len(MAGIC) + 4
 _MOST_HEADER_BYTES = 2**20
-_FIELDS = {
-    "run": str,
-    "round_index": int,
-    "client": int,
-    "nonce": str,
-    "budget": int | None,
-    "num_samples": int,
-    "names": list,
-    "shapes": list,
-    "dtype": str,
-    "measures": dict,
-}
-_TASK_FIELDS = {
-    "run": str,
-    "round_index": int,
-    "client": int,
-    "nonce": str,
-    "budget": int | None,
-    "measures": list,
-    "max_samples": int | None,
-}
-_MOST_NAME = 1000
+
+_Whole = Annotated[int, Field(ge=0, lt=2**63)]
+_Name = Annotated[str, Field(max_length=1000)]
 
 
 class MessageRefused(InvalidInput):
     """Bytes that are not a report."""
+
+
+class ReportHeader(BaseModel):
+    """All of a report but its values; fields as in `ClientReport`, the budget in billionths."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    run: str
+    round_index: int
+    client: int
+    nonce: str
+    budget: _Whole | None
+    num_samples: int
+    names: tuple[str, ...]
+    shapes: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...]
+    dtype: Literal["float32", "float64", "float16", "int32", "int64"]
+    measures: dict[str, Any]
+
+
+class _TaskFields(BaseModel):
+    """The fields of a `Task`, the budget in billionths."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    run: _Name
+    round_index: _Whole
+    client: _Whole
+    nonce: _Name
+    budget: _Whole | None
+    measures: list[Literal[MEASURES]]  # type: ignore[valid-type]
+    max_samples: Annotated[int, Field(ge=1)] | None
 
 
 def header_of(report: ClientReport) -> dict[str, Any]:
@@ -79,8 +92,8 @@ def encode(report: ClientReport) -> bytes:
         [1.0, 2.0]
     """
     header = json.dumps(header_of(report)).encode()
-    values = np.ascontiguousarray(report.values)
-    body = b"".join([MAGIC, _LENGTH.pack(len(header)), header, values.astype(values.dtype.newbyteorder("<")).tobytes()])
+    values = report.values.astype(report.values.dtype.newbyteorder("<")).tobytes()
+    body = MAGIC + struct.pack(">I", len(header)) + header + values
     return body + _digest(body)
 
 
@@ -92,78 +105,52 @@ def decode(message: bytes, most_bytes: int = 2**31) -> ClientReport:
     """
     if len(message) > most_bytes:
         raise MessageRefused(f"message must have at most {most_bytes:,} bytes, got {len(message):,}.")
-    start = len(MAGIC) + _LENGTH.size
-    if len(message) < start + _DIGEST_BYTES or message[: len(MAGIC)] != MAGIC:
+    if len(message) < _START + _DIGEST_BYTES or message[: len(MAGIC)] != MAGIC:
         raise MessageRefused(f"message must begin as a fedpcs report, got {bytes(message[:8])!r}.")
-    if _digest(message[:-_DIGEST_BYTES]) != message[-_DIGEST_BYTES:]:
+    body = message[:-_DIGEST_BYTES]
+    if _digest(body) != message[-_DIGEST_BYTES:]:
         raise MessageRefused("message is damaged: its digest does not match.")
-    (length,) = _LENGTH.unpack(message[len(MAGIC) : start])
-    if not length <= min(_MOST_HEADER_BYTES, len(message) - start - _DIGEST_BYTES):
+    length = int.from_bytes(body[len(MAGIC) : _START], "big")
+    if length > min(_MOST_HEADER_BYTES, len(body) - _START):
         raise MessageRefused(f"message is cut short: its header would have {length:,} bytes.")
-    header = parse_header(message[start : start + length])
-    payload = message[start + length : -_DIGEST_BYTES]
-    if header["dtype"] not in ("float32", "float64", "float16", "int32", "int64") or len(payload) % 8 not in (
-        0,
-        2,
-        4,
-        6,
-    ):
-        raise MessageRefused(f"values must be numbers of a known type, got {header['dtype'][:40]!r}.")
-    kind = np.dtype(header["dtype"]).newbyteorder("<")
-    if len(payload) % kind.itemsize:
-        raise MessageRefused(f"values must fill whole numbers, got {len(payload):,} bytes of {kind}.")
-    return report_of(header, np.frombuffer(payload, kind).astype(header["dtype"]))
+    header, values = parse_header(body[_START : _START + length]), body[_START + length :]
+    kind = np.dtype(header.dtype).newbyteorder("<")
+    if len(values) % kind.itemsize:
+        raise MessageRefused(f"values must fill whole numbers, got {len(values):,} bytes of {kind}.")
+    return report_of(header, np.frombuffer(values, kind).astype(header.dtype))
 
 
-def parse_header(text: bytes) -> dict[str, Any]:
+def parse_header(text: bytes) -> ReportHeader:
     """Return a header whose fields all have the right type.
 
     Raises:
         MessageRefused: It is not one.
     """
     try:
-        header = json.loads(text)
-    except (ValueError, RecursionError):
-        raise MessageRefused("message's header is not JSON.") from None
-    if not (isinstance(header, dict) and set(header) >= set(_FIELDS)):
-        raise MessageRefused("message's header lacks fields of a report.")
-    for name, kind in _FIELDS.items():
-        if not isinstance(header[name], kind) or isinstance(header[name], bool):
-            raise MessageRefused(f"header's {name} is a {type(header[name]).__name__}.")
-    are_names = all(isinstance(name, str) for name in header["names"])
-    if not (are_names and all(_is_shape(shape) for shape in header["shapes"])):
-        raise MessageRefused("header's layout must be names and shapes.")
-    if not (header["budget"] is None or 0 <= header["budget"] < 2**63):
-        raise MessageRefused(f"header's budget must be billionths of at least 0, got {str(header['budget'])[:40]}.")
-    return header
+        return ReportHeader.model_validate_json(text)
+    except ValidationError as error:
+        raise _refused("header", error) from None
 
 
-def report_of(header: dict[str, Any], values: np.ndarray[Any, Any]) -> ClientReport:
+def report_of(header: ReportHeader, values: np.ndarray[Any, Any]) -> ClientReport:
     """Return the report of a parsed header and its values."""
     return ClientReport(
-        header["run"],
-        header["round_index"],
-        header["client"],
-        header["nonce"],
-        None if header["budget"] is None else Rho(header["budget"]),
-        header["num_samples"],
-        Layout(tuple(header["names"]), tuple(tuple(shape) for shape in header["shapes"])),
-        values,
-        header["measures"],
+        run=header.run,
+        round_index=header.round_index,
+        client=header.client,
+        nonce=header.nonce,
+        budget=None if header.budget is None else Rho(header.budget),
+        num_samples=header.num_samples,
+        layout=Layout(header.names, header.shapes),
+        values=values,
+        measures=header.measures,
     )
 
 
 def task_values(task: Task) -> dict[str, Any]:
     """Return a task as JSON can hold it."""
-    return {
-        "run": task.run,
-        "round_index": task.round_index,
-        "client": task.client,
-        "nonce": task.nonce,
-        "budget": None if task.budget is None else task.budget.nanos,
-        "measures": list(task.measures),
-        "max_samples": task.max_samples,
-    }
+    budget = None if task.budget is None else task.budget.nanos
+    return {**asdict(task), "budget": budget, "measures": list(task.measures)}
 
 
 def task_of(values: Any) -> Task:
@@ -172,35 +159,18 @@ def task_of(values: Any) -> Task:
     Raises:
         MessageRefused: They describe none.
     """
-    if not (isinstance(values, dict) and set(values) == set(_TASK_FIELDS)):
-        raise MessageRefused(f"a task must have the fields {', '.join(_TASK_FIELDS)} and no others.")
-    for name, kind in _TASK_FIELDS.items():
-        if not isinstance(values[name], kind) or isinstance(values[name], bool):
-            raise MessageRefused(f"a task's {name} must not be a {type(values[name]).__name__}.")
-    for name in ("round_index", "client", "budget"):
-        if values[name] is not None:
-            _validate.integer(f"a task's {name}", values[name], low=0, high=2**63 - 1)
-    if values["max_samples"] is not None:
-        _validate.integer("a task's max_samples", values["max_samples"], low=1)
-    for name in ("run", "nonce"):
-        if len(values[name]) > _MOST_NAME:
-            raise MessageRefused(f"a task's {name} must have at most {_MOST_NAME} characters.")
-    for measure in values["measures"]:
-        _validate.choice("a task's measure", measure, MEASURES)
-    budget = values["budget"]
-    return Task(
-        values["run"],
-        values["round_index"],
-        values["client"],
-        values["nonce"],
-        None if budget is None else Rho(budget),
-        tuple(values["measures"]),
-        values["max_samples"],
-    )
+    try:
+        found = _TaskFields.model_validate(values)
+    except ValidationError as error:
+        raise _refused("task", error) from None
+    budget = None if found.budget is None else Rho(found.budget)
+    return Task(**{**dict(found), "budget": budget, "measures": tuple(found.measures)})
 
 
-def _is_shape(shape: Any) -> bool:
-    return isinstance(shape, list) and all(type(length) is int and length >= 0 for length in shape)
+def _refused(what: str, error: ValidationError) -> MessageRefused:
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"][:2])) or "text"
+    return MessageRefused(f"a {what}'s {where[:80]!r} is wrong: {first['msg'][:200]}.")
 
 
 def _digest(body: bytes) -> bytes:

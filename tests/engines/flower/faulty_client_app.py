@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from fedpcs_app.fault_injection import Fault, FaultyClients, Payload
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedpcs.deploy.client_app import Members
 from fedpcs.deploy.node_settings import read_settings
-from fedpcs.engines.faulty import Fault, FaultyClients, Payload
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.learning.models import make_model

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fault_injection import Fault, FaultyClients
 from flwr.app import Message
 from local_grid import LocalGrid
 from node_files import announcement, make_books
 
-from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import Member, make_client_app
 from fedpcs.learning.client import ClientPlan

@@ -27,6 +27,10 @@ pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[2] / "examples" / "flower"
+FAULTY_APP = {
+    "client_app": HERE / "faulty_client_app.py",
+    "fault_injection": HERE.parents[1] / "faults" / "fault_injection.py",
+}
 MAKE = HERE.parents[3] / "shared" / "data" / "make"
 GIVEN = os.environ.get("FEDPCS_TEST_DATA")
 NAMES = ["client-0", "client-1", "client-2"]
@@ -250,7 +254,7 @@ def test_no_fault_of_a_client_or_its_node_ends_the_run_or_counts(deployments, tm
         ("deadline_seconds = 60.0", "deadline_seconds = 90.0"),
         ("quorum = 0.5", "quorum = 0.3"),
     ]
-    app = make_app(tmp_path / "app", changes, client_app=HERE / "faulty_client_app.py")
+    app = make_app(tmp_path / "app", changes, **FAULTY_APP)
     federation = deployments()
     (tmp_path / "faults").write_text("replies")
     run = federation.start_run(app, "run")
@@ -309,7 +313,7 @@ def test_whoever_did_not_do_the_work_is_charged_and_not_paid_and_sizes_are_not_b
         ("quorum = 0.5", "quorum = 0.3"),
         PATIENT,
     ]
-    app = make_app(tmp_path / "app", changes, client_app=HERE / "faulty_client_app.py")
+    app = make_app(tmp_path / "app", changes, **FAULTY_APP)
     federation = deployments()
     (tmp_path / "faults").write_text("riders")
     said = federation.run(app, "run")
@@ -342,7 +346,7 @@ def test_a_server_without_quorum_or_killed_goes_on_where_it_was_and_forgets_no_p
         ("quorum = 0.5", "quorum = 0.6\nredraws = 1"),
         PATIENT,
     ]
-    app = make_app(tmp_path / "app", changes, client_app=HERE / "faulty_client_app.py")
+    app = make_app(tmp_path / "app", changes, **FAULTY_APP)
     federation = deployments()
 
     # Too few answer in round 1, and again when it is drawn afresh.

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from fault_injection import Fault, FaultyClients
 from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, RecordDict
 from flwr.clientapp import ClientApp
 from local_grid import LocalGrid
 from torch import nn
 
 from fedpcs.engines.base import Score
-from fedpcs.engines.faulty import Fault, FaultyClients
 from fedpcs.engines.flower.client_app import Member, make_client_app
 from fedpcs.engines.flower.grid_engine import GridEngine
 from fedpcs.engines.inprocess import InProcessEngine

@@ -10,13 +10,12 @@ import time
 
 import numpy as np
 import pytest
+from fault_injection import Payload
 from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp.exception import InconsistentMessageReplies
 from flwr.serverapp.strategy import FedAvg
 from local_grid import LocalGrid
-
-from fedpcs.engines.faulty import Payload
 
 NODES = (11, 12, 13)
 FIRST = {"weight": np.zeros((2, 3), np.float32), "bias": np.zeros(3, np.float32)}

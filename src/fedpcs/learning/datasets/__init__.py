@@ -4,14 +4,14 @@
 until `normalised` turns a batch into floats.
 """
 
-from fedpcs.learning.datasets.catalogue import DATASETS, Download, Entry
+from fedpcs.learning.datasets.catalogue import DATASETS
 from fedpcs.learning.datasets.check import DatasetCheck, FileCheck, Verdict, check_dataset
-from fedpcs.learning.datasets.dataset import Dataset, make_dataset, normalised
+from fedpcs.learning.datasets.dataset import Dataset, hold_out, make_dataset, normalised
+from fedpcs.learning.datasets.entry import Download, Entry
 from fedpcs.learning.datasets.fetch import fetch_dataset
+from fedpcs.learning.datasets.folders import data_folder, is_present
 from fedpcs.learning.datasets.load import load_dataset
 from fedpcs.learning.datasets.oriented_gradients import with_oriented_gradients
-from fedpcs.learning.datasets.places import data_folder, is_present
-from fedpcs.learning.datasets.validation import hold_out
 
 __all__ = [
     "DATASETS",

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedpcs._files import MOST_DATA
-from fedpcs.learning.datasets.catalogue import Entry, find_entry
+from fedpcs.learning.datasets.catalogue import find_entry
 from fedpcs.learning.datasets.dataset import Dataset
-from fedpcs.learning.datasets.idx import unzipped
+from fedpcs.learning.datasets.entry import Entry
+from fedpcs.learning.datasets.folders import data_folder, is_as_fetched, present_file, unzipped
 from fedpcs.learning.datasets.load import load_dataset
-from fedpcs.learning.datasets.places import data_folder, present_file
-from fedpcs.learning.datasets.receipt import is_as_fetched
 
 
 class Verdict(enum.StrEnum):
@@ -64,7 +63,7 @@ class DatasetCheck:
     num_test: int
     num_classes: int
     checksum: str
-    files: tuple[FileCheck, ...]
+    files: tuple[FileCheck, ...] = ()
 
 
 def check_dataset(name: str, data_dir: Path | None = None) -> DatasetCheck:
@@ -86,22 +85,15 @@ def check_dataset(name: str, data_dir: Path | None = None) -> DatasetCheck:
     dataset = load_dataset(name, data_dir)
     counts = len(dataset.train_inputs), len(dataset.test_inputs), dataset.num_classes, dataset.checksum
     if ":" in name:
-        return DatasetCheck(name, None, Verdict.OWN, *counts, ())
+        return DatasetCheck(name, None, Verdict.OWN, *counts)
     entry = find_entry(name)
     if not entry.folder:
-        return DatasetCheck(name, None, Verdict.EMBEDDED, *counts, ())
+        return DatasetCheck(name, None, Verdict.EMBEDDED, *counts)
     folder = data_folder(data_dir) / entry.folder
-    files = _files(entry, folder)
+    found = [(present_file(folder, name), published) for name, published in entry.contents.items()]
+    digests = [(path, _content_sha256(path), published) for path, published in found if path is not None]
+    files = tuple(FileCheck(path.name, sha256, sha256 == published) for path, sha256, published in digests)
     return DatasetCheck(name, folder, _verdict(entry, folder, dataset, files), *counts, files)
-
-
-def _files(entry: Entry, folder: Path) -> tuple[FileCheck, ...]:
-    found = []
-    for name, published in entry.contents.items():
-        if (path := present_file(folder, name)) is not None:
-            sha256 = _content_sha256(path)
-            found.append(FileCheck(path.name, sha256, sha256 == published))
-    return tuple(found)
 
 
 def _content_sha256(path: Path) -> str:
@@ -118,12 +110,7 @@ def _verdict(entry: Entry, folder: Path, dataset: Dataset, files: tuple[FileChec
     is_whole = bool(entry.contents) and len(files) == len(entry.contents) and all(file.is_published for file in files)
     if is_whole or (not entry.contents and is_as_fetched(folder)):
         return Verdict.PUBLISHED
-    num_train, num_test = len(dataset.train_inputs), len(dataset.test_inputs)
-    if (
-        num_train <= entry.num_train
-        and num_test <= entry.num_test
-        and num_train + num_test < entry.num_train + entry.num_test
-    ):
-        return Verdict.SUBSET
-    is_alike = (num_train, num_test) == (entry.num_train, entry.num_test)
-    return Verdict.UNVERIFIED if is_alike and not entry.contents else Verdict.OTHER
+    here, published = (len(dataset.train_inputs), len(dataset.test_inputs)), (entry.num_train, entry.num_test)
+    if here == published:
+        return Verdict.OTHER if entry.contents else Verdict.UNVERIFIED
+    return Verdict.SUBSET if here[0] <= published[0] and here[1] <= published[1] else Verdict.OTHER

@@ -7,7 +7,7 @@ Images stay bytes until a batch is used: `normalised` turns a batch into floats,
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from fedpcs import _validate
+from fedpcs import _random, _validate
 from fedpcs.errors import InvalidInput
 
 _SHAPES = "(records, channels, height, width) of uint8, or (records, …) of floats"
@@ -84,16 +84,8 @@ def make_dataset(
         >>> ours.input_shape, ours.num_classes
         ((2,), 2)
     """
-    parts = [_pair(label, pair) for label, pair in (("train", train), ("test", test))]
-    (train_inputs, train_targets), (test_inputs, test_targets) = parts
-    return assemble(
-        name,
-        (_inputs("train inputs", train_inputs, copy=True), _targets("train targets", train_targets)),
-        (_inputs("test inputs", test_inputs, copy=True), _targets("test targets", test_targets)),
-        num_classes=num_classes,
-        mean=mean,
-        stddev=stddev,
-    )
+    parts = _copied("train", train), _copied("test", test)
+    return assemble(name, *parts, num_classes=num_classes, mean=mean, stddev=stddev)
 
 
 def assemble(
@@ -109,17 +101,21 @@ def assemble(
     if not (isinstance(name, str) and name):
         raise InvalidInput(f"the name of a data set must be a non-empty text, got {name!r}. Give it one.")
     for label, (inputs, targets) in (("train", train), ("test", test)):
-        _check_lengths(label, inputs, targets)
+        if inputs.numel() == 0:
+            raise InvalidInput(f"{label} must hold one record or more, got shape {tuple(inputs.shape)}. Add records.")
+        if len(inputs) != len(targets):
+            raise InvalidInput(
+                f"{label} must have one target for each record, got {len(inputs)} records and {len(targets)} targets. "
+                "Drop what has no partner."
+            )
     if train[0].shape[1:] != test[0].shape[1:] or train[0].dtype != test[0].dtype:
         raise InvalidInput(
             f"train and test inputs must be of one shape and type, got {_described(train[0])} and "
             f"{_described(test[0])}. Convert one to the other."
         )
-    largest = int(max(train[1].max(), test[1].max()))
-    if num_classes is None:
-        num_classes = largest + 1
+    smallest, largest = int(min(train[1].min(), test[1].min())), int(max(train[1].max(), test[1].max()))
+    num_classes = largest + 1 if num_classes is None else num_classes
     num_classes = _validate.integer("num_classes", num_classes, low=1)
-    smallest = int(min(train[1].min(), test[1].min()))
     if not (smallest >= 0 and largest < num_classes):
         wrong = smallest if smallest < 0 else largest
         raise InvalidInput(f"targets must be in [0, {num_classes - 1}], got {wrong}. Number the classes from 0.")
@@ -151,33 +147,49 @@ def normalised(dataset: Dataset, inputs: Tensor) -> Tensor:
     return inputs.to(torch.float32).div_(255.0).sub_(mean).div_(stddev)
 
 
-def _pair(label: str, pair: Any) -> tuple[Any, Any]:
+def hold_out(dataset: Dataset, share: float) -> Dataset:
+    """Return the data set with a share of its training records in the place of its test records, for whoever tunes.
+
+    The split is the same for all seeds of a study: settings are compared on the same records.
+
+    Raises:
+        InvalidInput: The share is not in (0, 1), or one side would be empty.
+    """
+    _validate.number("data.validation_share", share, low=0.0, high=1.0)
+    num_records = len(dataset.train_targets)
+    num_held = round(share * num_records)
+    if not 0 < num_held < num_records:
+        raise InvalidInput(
+            f"data.validation_share = {share:g} of {num_records:,} records leaves {num_records - num_held:,} to train "
+            f"on and {num_held:,} to validate on; both must be above 0."
+        )
+    order = torch.from_numpy(_random.generator(0, "validation").permutation(num_records))
+    held, kept = order[:num_held].sort().values, order[num_held:].sort().values
+    return replace(
+        dataset,
+        train_inputs=dataset.train_inputs[kept],
+        train_targets=dataset.train_targets[kept],
+        test_inputs=dataset.train_inputs[held],
+        test_targets=dataset.train_targets[held],
+    )
+
+
+def _copied(label: str, pair: Any) -> tuple[Tensor, Tensor]:
     if not (isinstance(pair, tuple | list) and len(pair) == 2):
         raise InvalidInput(f"{label} must be a pair (inputs, targets), got {type(pair).__name__}. Give both.")
-    return pair[0], pair[1]
-
-
-def _inputs(label: str, value: Any, *, copy: bool) -> Tensor:
-    tensor = _tensor(label, value)
-    if tensor.dtype == torch.uint8:
-        if tensor.ndim != 4:
-            raise InvalidInput(f"{label} must be {_SHAPES}, got {_described(tensor)}. Add the missing axes.")
-    elif tensor.is_floating_point():
-        if tensor.ndim < 2:
-            raise InvalidInput(f"{label} must be {_SHAPES}, got {_described(tensor)}. Add the missing axes.")
-        tensor = tensor.to(torch.float32)
-        if not bool(torch.isfinite(tensor).all()):
-            raise InvalidInput(f"{label} must be finite as float32, got NaN or infinity. Drop or repair those records.")
-    else:
-        raise InvalidInput(f"{label} must be {_SHAPES}, got {_described(tensor)}. Convert them.")
-    return tensor.clone(memory_format=torch.contiguous_format) if copy else tensor.contiguous()
-
-
-def _targets(label: str, value: Any) -> Tensor:
-    tensor = _tensor(label, value)
-    if tensor.ndim != 1 or tensor.dtype == torch.bool or tensor.is_floating_point() or tensor.is_complex():
-        raise InvalidInput(f"{label} must be (records,) whole numbers, got {_described(tensor)}. Convert them.")
-    return tensor.to(torch.int64, copy=True)
+    inputs, targets = _tensor(f"{label} inputs", pair[0]), _tensor(f"{label} targets", pair[1])
+    is_bytes, is_float = inputs.dtype == torch.uint8, inputs.is_floating_point()
+    if not (is_float and inputs.ndim >= 2) and not (is_bytes and inputs.ndim == 4):
+        raise InvalidInput(f"{label} inputs must be {_SHAPES}, got {_described(inputs)}. Convert them.")
+    inputs = inputs.to(torch.float32) if is_float else inputs
+    if not bool(torch.isfinite(inputs).all()):
+        remedy = "Drop or repair those records."
+        raise InvalidInput(f"{label} inputs must be finite as float32, got NaN or infinity. {remedy}")
+    if targets.ndim != 1 or targets.dtype == torch.bool or targets.is_floating_point() or targets.is_complex():
+        raise InvalidInput(
+            f"{label} targets must be (records,) whole numbers, got {_described(targets)}. Convert them."
+        )
+    return inputs.clone(memory_format=torch.contiguous_format), targets.to(torch.int64, copy=True)
 
 
 def _tensor(label: str, value: Any) -> Tensor:
@@ -188,16 +200,6 @@ def _tensor(label: str, value: Any) -> Tensor:
         return torch.from_numpy(array if array.flags.writeable else array.copy())
     except (TypeError, ValueError) as error:  # ragged lists, objects, texts
         raise InvalidInput(f"{label} must be an array of numbers: {error}. Convert them.") from None
-
-
-def _check_lengths(label: str, inputs: Tensor, targets: Tensor) -> None:
-    if len(inputs) == 0 or inputs.numel() == 0:
-        raise InvalidInput(f"{label} must hold one record or more, got shape {tuple(inputs.shape)}. Add records.")
-    if len(inputs) != len(targets):
-        raise InvalidInput(
-            f"{label} must have one target for each record, got {len(inputs)} records and {len(targets)} targets. "
-            "Drop what has no partner."
-        )
 
 
 def _channel_statistics(

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from fedpcs._files import open_regular
 from fedpcs._outside import printable
-from fedpcs.errors import CorruptFile
+from fedpcs.learning.datasets.entry import damaged
 
 _MOST_IMAGE = 2**24
 _CACHE = ".fedpcs-decoded"
-_REMEDY = "Delete it to go on without it, or delete the data set's folder and fetch it again."
 
 
 def decoded_images(root: Path, part: str, paths: list[Path], side: int) -> NDArray[np.uint8]:
@@ -36,7 +35,11 @@ def decoded_images(root: Path, part: str, paths: list[Path], side: int) -> NDArr
     Raises:
         CorruptFile: An image cannot be decoded, or has another size.
     """
-    kept = root / _CACHE / f"{part}-{_digest(root, paths, side)}.npy"
+    digest = hashlib.sha256(f"{side}\n".encode())
+    for path in paths:
+        status = path.stat()
+        digest.update(f"{path.relative_to(root).as_posix()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    kept = root / _CACHE / f"{part}-{digest.hexdigest()[:32]}.npy"
     array = _mapped(kept, (len(paths), 3, side, side))
     if array is None:
         array = np.empty((len(paths), 3, side, side), dtype=np.uint8)
@@ -57,18 +60,10 @@ def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
             # The size is read from the header, so that a wrong one is refused before its pixels are decoded.
             pixels = np.asarray(image.convert("RGB")) if size == (side, side) else None
     except Exception as error:  # a damaged image can fail in any part of its reader
-        raise CorruptFile(f"{path} must be a PNG or JPEG image: {printable(error)}. {_REMEDY}") from None
+        raise damaged(path, f"must be a PNG or JPEG image: {printable(error)}") from None
     if pixels is None:
-        raise CorruptFile(f"{path} must be an image of {side}×{side}, got {size[0]}×{size[1]}. {_REMEDY}")
+        raise damaged(path, f"must be an image of {side}×{side}, got {size[0]}×{size[1]}")
     return pixels
-
-
-def _digest(root: Path, paths: list[Path], side: int) -> str:
-    digest = hashlib.sha256(f"{side}\n".encode())
-    for path in paths:
-        status = path.stat()
-        digest.update(f"{path.relative_to(root).as_posix()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
-    return digest.hexdigest()[:32]
 
 
 def _mapped(kept: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
@@ -82,16 +77,12 @@ def _mapped(kept: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
 
 def _keep(kept: Path, array: NDArray[np.uint8], part: str) -> None:
     kept.parent.mkdir(exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=kept.parent, prefix=f"{part}-", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        with open(fresh := Path(folder) / kept.name, "wb") as file:
             np.save(file, array)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, kept)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        os.replace(fresh, kept)
     for other in kept.parent.glob(f"{part}-*.npy"):
         if other != kept:
             other.unlink(missing_ok=True)

@@ -12,18 +12,20 @@ import os
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
-from fedpcs.learning.datasets.catalogue import Download
+from fedpcs.learning.datasets.entry import Download
 
-Progress = Callable[[int, int | None], None]
+Progress = Callable[[int, int], None]
 
 _CHUNK_BYTES = 1 << 18
 _TIMEOUT_SECONDS = 30.0
+_AGAIN = "Fetch it once more; if that is no help, its publisher has changed it."
 
 
 def download_file(download: Download, target: Path, on_progress: Progress = lambda done, total: None) -> None:
@@ -32,7 +34,7 @@ def download_file(download: Download, target: Path, on_progress: Progress = lamb
     Args:
         download: Where it is, and how to recognise it.
         target: Where it goes; its folder is made.
-        on_progress: Called with the bytes that are here and the bytes of the whole, None if the server does not say.
+        on_progress: Called with the bytes that are here and the bytes of the whole.
 
     Raises:
         InvalidInput: The server cannot be reached or does not have the file, or the way to it is not https.
@@ -53,67 +55,53 @@ def download_file(download: Download, target: Path, on_progress: Progress = lamb
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         pooch.retrieve(download.url, download.checksum, fname=target.name, path=target.parent, downloader=downloader)
-    except ValueError as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise CorruptFile(
-            f"{download.url} must have the checksum {download.checksum}, but what arrived has another. Fetch it once "
-            "more; if that is no help, its publisher has changed it."
-        ) from None
+    except InvalidInput:  # a ValueError too
+        raise
+    except ValueError:
+        wanted = f"must have the checksum {download.checksum}, but what arrived has another"
+        raise CorruptFile(f"{download.url} {wanted}. {_AGAIN}") from None
 
 
 def _gather(download: Download, partial: Path, on_progress: Progress) -> None:
-    """Append to `partial` until it is whole. Each attempt must bring a byte, or we stop trying."""
-    url = download.url
-    _only_https(url)
-    host = urllib.parse.urlsplit(url).hostname
-    while True:
-        before = _size(partial)
+    """Append to `partial` until it is as long as what was published. Each attempt must bring a byte, or we stop."""
+    _only_https(download.url)
+    host = urllib.parse.urlsplit(download.url).hostname
+    if _size(partial) > download.num_bytes:
+        partial.unlink()  # what is here is no beginning of what is there
+    while (before := _size(partial)) < download.num_bytes:
+        reason: object = "the connection broke"
         try:
-            if _attempt(download, partial, on_progress):
-                return
-            reason: object = "the connection broke"
+            _attempt(download, partial, on_progress)
         except urllib.error.HTTPError as error:
             error.close()
-            if error.code == 416 and before:
-                if error.headers.get("Content-Range") == f"bytes */{before}":
-                    return  # an earlier call was stopped when the last byte had arrived
-                partial.unlink()  # what is here is no beginning of what is there
-                continue
-            raise InvalidInput(f"{host} answered {error.code} {printable(error.reason)} for {url}.") from None
+            answer = f"{error.code} {printable(error.reason)}"
+            raise InvalidInput(f"{host} answered {answer} for {download.url}.") from None
         except (http.client.HTTPException, OSError) as error:
             reason = getattr(error, "reason", error)
         if _size(partial) <= before:
-            raise InvalidInput(f"cannot reach {host} for {url}: {printable(reason)}.")
+            raise InvalidInput(f"cannot reach {host} for {download.url}: {printable(reason)}.")
 
 
-def _attempt(download: Download, partial: Path, on_progress: Progress) -> bool:
-    """Make one request and say whether the file is whole."""
-    start = _size(partial)
-    headers = {"User-Agent": "fedpcs", "Accept-Encoding": "identity"}
-    if start:
-        headers["Range"] = f"bytes={start}-"
+def _attempt(download: Download, partial: Path, on_progress: Progress) -> None:
+    """Make one request, and keep what it brings."""
+    done = _size(partial)
+    headers = {"User-Agent": "fedpcs", "Accept-Encoding": "identity", **({"Range": f"bytes={done}-"} if done else {})}
     request = urllib.request.Request(download.url, headers=headers)
     with urllib.request.build_opener(_Redirects).open(request, timeout=_TIMEOUT_SECONDS) as response:
-        if start and not _goes_on_from(response, start):
-            start = 0
-        length = response.headers.get("Content-Length")
-        total = None if length is None else start + int(length)
-        with _opened(partial, "ab" if start else "wb") as file:
-            done = start
-            while chunk := response.read(_CHUNK_BYTES):
-                _write(file, chunk)
+        if not str(response.headers.get("Content-Range", "")).startswith(f"bytes {done}-"):
+            done = 0  # the server sends the whole again
+        with _disk(partial):
+            file = partial.open("ab" if done else "wb")
+        with file:
+            while done <= download.num_bytes and (chunk := response.read(_CHUNK_BYTES)):
+                with _disk(partial):
+                    file.write(chunk)
+                    file.flush()
                 done += len(chunk)
-                on_progress(done, total)
-                if done > download.num_bytes:
-                    break
+                on_progress(done, download.num_bytes)
     if done > download.num_bytes:
         partial.unlink()
-        raise CorruptFile(
-            f"{download.url} must have {download.num_bytes:,} bytes, but more arrived. Fetch it once more; if that is "
-            "no help, its publisher has changed it."
-        )
-    return total is None or done == total
+        raise CorruptFile(f"{download.url} must have {download.num_bytes:,} bytes, but more arrived. {_AGAIN}")
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -129,24 +117,13 @@ def _only_https(url: str) -> None:
         raise InvalidInput(f"a download must go by https, got {printable(url)}. Put the file there by hand.")
 
 
-def _opened(partial: Path, mode: str) -> IO[bytes]:
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    """Say what a disk refuses, so that it is not taken for a broken connection."""
     try:
-        return cast(IO[bytes], partial.open(mode))
+        yield
     except OSError as error:
-        raise InvalidInput(f"{partial} cannot be written: {error.strerror}.") from None
-
-
-def _write(file: IO[bytes], chunk: bytes) -> None:
-    """Write at once, so that a full disk is not taken for a broken connection."""
-    try:
-        file.write(chunk)
-        file.flush()
-    except OSError as error:
-        raise InvalidInput(f"{file.name} cannot be written: {error.strerror}. Make room.") from None
-
-
-def _goes_on_from(response: Any, start: int) -> bool:
-    return response.status == 206 and str(response.headers.get("Content-Range", "")).startswith(f"bytes {start}-")
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}. Make room, or make it writable.") from None
 
 
 def _size(path: Path) -> int:

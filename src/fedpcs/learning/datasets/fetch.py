@@ -6,15 +6,14 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.datasets.catalogue import Download, Entry, find_entry
+from fedpcs.learning.datasets.catalogue import find_entry
 from fedpcs.learning.datasets.download import Progress, download_file
-from fedpcs.learning.datasets.places import data_folder, is_present, present_file
-from fedpcs.learning.datasets.progress import transfers
-from fedpcs.learning.datasets.receipt import write_receipt
+from fedpcs.learning.datasets.entry import Download, Entry
+from fedpcs.learning.datasets.folders import data_folder, is_present, present_file, write_receipt
 from fedpcs.learning.datasets.unpacking import unpack
 
 
@@ -34,19 +33,13 @@ def fetch_dataset(name: str, data_dir: Path | None = None, progress: bool = True
         Files that are there are left alone. An interrupted fetch leaves no half of a data set, and the next one goes
         on from the bytes that have arrived. Two processes that fetch the same set take turns.
     """
-    entry = find_entry(name)
-    root = data_folder(data_dir)
-    folder = root / entry.folder
-    if is_present(entry, root):
-        return folder
-    with _turn(root, entry), transfers(is_shown=progress) as shown:
-        for download in () if is_present(entry, root) else entry.downloads:
-            _bring(entry, download, root, shown(_line(download)))
-    return folder
-
-
-def _line(download: Download) -> str:
-    return download.file_name if download.has_sha256 else f"{download.file_name} (has no SHA-256, only an MD5)"
+    entry, root = find_entry(name), data_folder(data_dir)
+    if not is_present(entry, root):
+        with _turn(root, entry), _transfers(is_shown=progress) as shown:
+            for download in () if is_present(entry, root) else entry.downloads:
+                label = download.file_name + ("" if download.has_sha256 else " (has no SHA-256, only an MD5)")
+                _bring(entry, download, root, shown(label))
+    return root / entry.folder
 
 
 def _bring(entry: Entry, download: Download, root: Path, on_progress: Progress) -> None:
@@ -73,27 +66,19 @@ def _bring(entry: Entry, download: Download, root: Path, on_progress: Progress) 
 def _unpack_beside(entry: Entry, archive: Path, folder: Path) -> None:
     """Unpack in a folder of its own first, so that the data set appears as a whole or not at all."""
     with tempfile.TemporaryDirectory(dir=archive.parent) as temporary:
-        unpack(archive, Path(temporary))
-        # Some archives hold the folder, others what belongs in it.
-        fresh = Path(temporary) / entry.folder
-        if not fresh.is_dir():
-            fresh = Path(temporary) / "whole"
-            _gather_into(Path(temporary), fresh)
+        fresh = Path(temporary) / "whole"
+        fresh.mkdir()
+        unpack(archive, fresh)
+        if (fresh / entry.folder).is_dir():  # some archives hold the folder, others what belongs in it
+            fresh = fresh / entry.folder
         if not entry.contents:
             write_receipt(fresh)
-        if folder.is_dir():
-            for path in sorted(fresh.iterdir()):
-                if not (folder / path.name).exists():
-                    shutil.move(path, folder / path.name)
-        else:
+        if not folder.is_dir():
             os.replace(fresh, folder)
-
-
-def _gather_into(source: Path, folder: Path) -> None:
-    members = list(source.iterdir())
-    folder.mkdir()
-    for member in members:
-        shutil.move(member, folder / member.name)
+            return
+        for path in sorted(fresh.iterdir()):
+            if not (folder / path.name).exists():
+                shutil.move(path, folder / path.name)
 
 
 @contextlib.contextmanager
@@ -107,3 +92,22 @@ def _turn(root: Path, entry: Entry) -> Iterator[None]:
         raise InvalidInput(f"{waiting} cannot be made: {error.strerror}. Give another --data-dir.") from None
     with FileLock(waiting / f"{entry.name}.lock"):
         yield
+
+
+@contextlib.contextmanager
+def _transfers(*, is_shown: bool) -> Iterator[Callable[[str], Progress]]:
+    """Give a function that opens a line for a file on stderr and returns what to call as its bytes arrive."""
+    if not is_shown:
+        yield lambda label: lambda done, total: None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.DownloadColumn()
+    with progress.Progress(*columns, progress.TimeRemainingColumn(), console=Console(stderr=True)) as bars:
+
+        def opened(label: str) -> Progress:
+            task = bars.add_task(label, total=None)
+            return lambda done, total: bars.update(task, completed=done, total=total)
+
+        yield opened

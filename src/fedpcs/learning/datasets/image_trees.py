@@ -4,10 +4,6 @@ CINIC-10 is `train`, `valid` and `test`, each with a folder of PNG files for eac
 Tiny-ImageNet is `train/<class>/images/*.JPEG` and `val/images/*.JPEG` with `val/val_annotations.txt`; the published
 test images have no labels, so `val` is the test set. Classes are numbered in the alphabetical order of their names.
 Grey images become grey RGB images.
-
-References:
-    Darlow, Crowley, Antoniou and Storkey 2018, arXiv 1810.03505.
-    Le and Yang 2015, Tiny ImageNet visual recognition challenge.
 """
 
 from __future__ import annotations
@@ -21,49 +17,46 @@ from fedpcs._files import MOST_JSON, read_text
 from fedpcs._outside import shown
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.learning.datasets.decoding import decoded_images
-from fedpcs.learning.datasets.splits import Splits
+from fedpcs.learning.datasets.entry import Download, Entry, Splits, damaged, missing
 
 _CINIC_CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-_AGAIN = "Delete it and fetch the data set again."
 
 Labelled = list[tuple[Path, int]]
 
 
 def load_cinic_10(folder: Path) -> Splits:
     """Return the `train` and `test` folders of CINIC-10."""
-    found = {part: _by_class(folder / part, _CINIC_CLASSES, inside="", ending=".png") for part in ("train", "test")}
-    return _splits(folder, found["train"], found["test"], side=32)
+    train, test = (_by_class(folder / part, _CINIC_CLASSES, inside="", ending=".png") for part in ("train", "test"))
+    return Splits(*_decoded(folder, "train", train, 32), *_decoded(folder, "test", test, 32))
 
 
 def load_tiny_imagenet(folder: Path) -> Splits:
     """Return the `train` and `val` folders of Tiny-ImageNet, the latter as test set."""
     classes = tuple(sorted(_lines(folder / "wnids.txt")))
     train = _by_class(folder / "train", classes, inside="images", ending=".JPEG")
-    return _splits(folder, train, _annotated(folder / "val", classes), side=64)
+    test = _annotated(folder / "val", classes)
+    return Splits(*_decoded(folder, "train", train, 64), *_decoded(folder, "test", test, 64))
 
 
-def _splits(folder: Path, train: Labelled, test: Labelled, *, side: int) -> Splits:
-    arrays: list[NDArray[np.uint8]] = []
-    for part, labelled in (("train", train), ("test", test)):
-        if not labelled:
-            raise InvalidInput(f"{folder} has no images for the {part} set. Put the published tree there.")
-        arrays.append(decoded_images(folder, part, [path for path, _ in labelled], side))
-    train_targets, test_targets = (np.array([label for _, label in part], dtype=np.int64) for part in (train, test))
-    return Splits(arrays[0], train_targets, arrays[1], test_targets)
+def _decoded(folder: Path, part: str, labelled: Labelled, side: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    if not labelled:
+        raise InvalidInput(f"{folder} has no images for the {part} set. Put the published tree there.")
+    images = decoded_images(folder, part, [path for path, _ in labelled], side)
+    return images, np.array([label for _, label in labelled], dtype=np.int64)
 
 
 def _by_class(folder: Path, classes: tuple[str, ...], *, inside: str, ending: str) -> Labelled:
     if not folder.is_dir():
-        raise InvalidInput(f"{folder} is missing. Put the published tree there, or fetch the data set.")
+        raise missing(folder)
     names = {path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")}
     if unknown := sorted(names - set(classes)):
         raise CorruptFile(f"{folder / unknown[0]} is not a class of this data set. Move it elsewhere.")
-    labelled = []
-    for label, name in enumerate(classes):
-        if name in names:
-            labelled += [(path, label) for path in _images(folder / name / inside, ending)]
-    return labelled
+    return [
+        (path, label)
+        for label, name in enumerate(classes)
+        if name in names
+        for path in _images(folder / name / inside, ending)
+    ]
 
 
 def _annotated(folder: Path, classes: tuple[str, ...]) -> Labelled:
@@ -72,14 +65,13 @@ def _annotated(folder: Path, classes: tuple[str, ...]) -> Labelled:
     annotations = folder / "val_annotations.txt"
     labelled = []
     for line in _lines(annotations):
-        name, _, rest = line.partition("\t")
-        class_name = rest.partition("\t")[0]
+        name, class_name = (*line.split("\t"), "")[:2]
         if class_name not in labels:
-            raise CorruptFile(f"{annotations} must name a class of wnids.txt in each line, got {shown(line)}. {_AGAIN}")
+            raise damaged(annotations, f"must name a class of wnids.txt in each line, got {shown(line)}")
         if name in present:
             labelled.append((present.pop(name), labels[class_name]))
     if present:
-        raise CorruptFile(f"{annotations} must have a line for {min(present)}. {_AGAIN}")
+        raise damaged(annotations, f"must have a line for {min(present)}")
     return labelled
 
 
@@ -91,9 +83,51 @@ def _images(folder: Path, ending: str) -> list[Path]:
 
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
-        raise InvalidInput(f"{path} is missing. Put the published file there, or fetch the data set.")
+        raise missing(path)
     try:
         lines = [line.strip() for line in read_text(path, MOST_JSON).splitlines()]
     except UnicodeDecodeError:
-        raise CorruptFile(f"{path} must be text. {_AGAIN}") from None
+        raise damaged(path, "must be text") from None
     return [line for line in lines if line]
+
+
+CINIC_10 = Entry(
+    name="cinic-10",
+    loader=load_cinic_10,
+    input_shape=(3, 32, 32),
+    num_train=90_000,
+    num_test=90_000,
+    num_classes=10,
+    mean=(0.4789, 0.4723, 0.4305),
+    stddev=(0.2421, 0.2383, 0.2587),
+    citation="Darlow, Crowley, Antoniou and Storkey 2018, arXiv 1810.03505",
+    terms="as CIFAR-10 and ImageNet",
+    folder="CINIC-10",
+    downloads=(
+        Download(
+            "https://datashare.ed.ac.uk/bitstream/handle/10283/3192/CINIC-10.tar.gz",
+            "md5:6ee4d0c996905fe93221de577967a372",
+            687_544_992,
+        ),
+    ),
+)
+TINY_IMAGENET = Entry(
+    name="tiny-imagenet",
+    loader=load_tiny_imagenet,
+    input_shape=(3, 64, 64),
+    num_train=100_000,
+    num_test=10_000,
+    num_classes=200,
+    mean=(0.4802, 0.4481, 0.3975),
+    stddev=(0.2770, 0.2691, 0.2821),
+    citation="Le and Yang 2015, Tiny ImageNet visual recognition challenge",
+    terms="ImageNet: non-commercial research",
+    folder="tiny-imagenet-200",
+    downloads=(
+        Download(
+            "https://cs231n.stanford.edu/tiny-imagenet-200.zip",
+            "sha256:6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
+            248_100_043,
+        ),
+    ),
+)

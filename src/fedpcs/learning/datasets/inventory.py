@@ -1,12 +1,15 @@
-"""What `fedpcs data` prints: which data sets there are, and what lies in their folders."""
+"""Data sets and what lies in their folders, as JSON can hold it: what `fedpcs data` prints."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fedpcs._plugins import look_here
 from fedpcs.learning.datasets import DATASETS, check_dataset, data_folder, is_present
+
+_SHOWN = ("name", "num_classes", "num_train", "num_test", "num_bytes", "citation", "terms")
 
 
 def describe_all(data_dir: Path | None = None) -> list[dict[str, Any]]:
@@ -14,16 +17,10 @@ def describe_all(data_dir: Path | None = None) -> list[dict[str, Any]]:
     root = data_folder(data_dir)
     return [
         {
-            "name": entry.name,
-            "num_classes": entry.num_classes,
+            **{name: getattr(entry, name) for name in _SHOWN},
             "input_shape": list(entry.input_shape),
-            "num_train": entry.num_train,
-            "num_test": entry.num_test,
-            "num_bytes": entry.num_bytes,
             "is_present": is_present(entry, root),
             "folder": str(root / entry.folder) if entry.folder else None,
-            "citation": entry.citation,
-            "terms": entry.terms,
         }
         for entry in DATASETS.values()
     ]
@@ -34,13 +31,9 @@ def check(name: str, data_dir: Path | None = None) -> dict[str, Any]:
     look_here(name)
     found = check_dataset(name, data_dir)
     return {
-        "name": found.name,
+        **asdict(found),
         "folder": None if found.folder is None else str(found.folder),
         "verdict": found.verdict.name.lower(),
         "says": str(found.verdict),
-        "num_train": found.num_train,
-        "num_test": found.num_test,
-        "num_classes": found.num_classes,
-        "checksum": found.checksum,
         "files": {file.name: {"sha256": file.sha256, "is_published": file.is_published} for file in found.files},
     }

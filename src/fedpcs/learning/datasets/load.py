@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import torch
 
+from fedpcs._plugins import imported
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
-from fedpcs.learning.datasets.catalogue import Entry, find_entry
+from fedpcs.learning.datasets.catalogue import find_entry
 from fedpcs.learning.datasets.dataset import Dataset, assemble
+from fedpcs.learning.datasets.entry import Entry
 from fedpcs.learning.datasets.fetch import fetch_dataset
-from fedpcs.learning.datasets.places import data_folder
+from fedpcs.learning.datasets.folders import data_folder
 
 
 def load_dataset(name: str, data_dir: Path | None = None, *, download: bool = False) -> Dataset:
@@ -32,7 +33,7 @@ def load_dataset(name: str, data_dir: Path | None = None, *, download: bool = Fa
         (1437, (1, 8, 8))
     """
     if isinstance(name, str) and ":" in name:
-        return _imported(name)
+        return _made_by(name)
     entry = find_entry(name)
     folder = data_folder(data_dir) / entry.folder
     if download:
@@ -42,21 +43,22 @@ def load_dataset(name: str, data_dir: Path | None = None, *, download: bool = Fa
             f"{folder} is missing. Run `fedpcs data fetch {name}`, or put its files there, or use --data-dir with a "
             f"folder that has {entry.folder} in it."
         )
-    return read_entry(entry, folder)
+    return _read(entry, folder)
 
 
-def read_entry(entry: Entry, folder: Path) -> Dataset:
+def _read(entry: Entry, folder: Path) -> Dataset:
     """Return the data set whose files are in `folder`; whatever is wrong with them is their damage."""
     try:
         found = entry.loader(folder)
     except OSError as error:
         path = error.filename or folder
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}. Make it readable, or move it.") from None
+    train_inputs, train_targets, test_inputs, test_targets = map(torch.from_numpy, found)
     try:
         dataset = assemble(
             entry.name,
-            (torch.from_numpy(found.train_inputs), torch.from_numpy(found.train_targets)),
-            (torch.from_numpy(found.test_inputs), torch.from_numpy(found.test_targets)),
+            (train_inputs, train_targets),
+            (test_inputs, test_targets),
             num_classes=entry.num_classes,
             mean=entry.mean,
             stddev=entry.stddev,
@@ -71,17 +73,15 @@ def read_entry(entry: Entry, folder: Path) -> Dataset:
     return dataset
 
 
-def _imported(name: str) -> Dataset:
-    module_name, _, function_name = name.partition(":")
+def _made_by(name: str) -> Dataset:
+    remedy = "It must be package.module:function, and the function must take no arguments."
+    make = imported("dataset", name, remedy)
     try:
-        made = getattr(importlib.import_module(module_name), function_name)()
+        made = make()
     except FedpcsError:  # it says what is wrong, and better than we could
         raise
-    except Exception as error:  # a user's module may fail in any way
-        raise InvalidInput(
-            f"dataset {name!r} could not be made: {error}. It must be package.module:function, and the function must "
-            "take no arguments."
-        ) from error
+    except Exception as error:  # a user's function may fail in any way
+        raise InvalidInput(f"dataset {name!r} could not be made: {error}. {remedy}") from error
     if not isinstance(made, Dataset):
         raise InvalidInput(f"dataset {name!r} must return a Dataset, got {type(made).__name__}. Use make_dataset.")
     return made

@@ -29,27 +29,16 @@ def with_oriented_gradients(dataset: Dataset) -> Dataset:
     Raises:
         InvalidInput: Its records are no images, or smaller than a block.
     """
-    return replace(
-        dataset,
-        train_inputs=oriented_gradients(dataset.train_inputs),
-        test_inputs=oriented_gradients(dataset.test_inputs),
-        mean=(),
-        stddev=(),
-    )
+    train, test = (oriented_gradients(images) for images in (dataset.train_inputs, dataset.test_inputs))
+    return replace(dataset, train_inputs=train, test_inputs=test, mean=(), stddev=())
 
 
 def oriented_gradients(images: Tensor) -> Tensor:
-    """Return the features of images.
-
-    Args:
-        images: (records, channels, height, width) uint8, of at least 8 × 8 pixels; edges that fill no cell are cut off.
+    """Return the features of images, (records, channels, height, width) uint8; edges that fill no cell are cut off.
 
     Returns:
         (records, features): 32 numbers for each 2 × 2 block of 4 × 4-pixel cells, blocks overlapping by a cell, each
         block of at most unit norm; then twice the mean grey of each cell.
-
-    Raises:
-        InvalidInput: No such images.
     """
     least = _CELL * _BLOCK
     if images.dtype != torch.uint8 or images.ndim != 4 or min(images.shape[2:]) < least:

@@ -1,9 +1,6 @@
 """SVHN, street view house numbers, cropped: MATLAB files with X (32, 32, 3, records) and y (records, 1).
 
 The files call the digit 0 class 10, as MATLAB counts from 1; here it is class 0.
-
-References:
-    Netzer et al. 2011, Reading digits in natural images with unsupervised feature learning.
 """
 
 from __future__ import annotations
@@ -19,36 +16,32 @@ from numpy.typing import NDArray
 
 from fedpcs._files import MOST_DATA, open_regular
 from fedpcs._outside import printable
-from fedpcs.errors import CorruptFile, InvalidInput
-from fedpcs.learning.datasets.splits import Splits
+from fedpcs.learning.datasets.entry import Download, Entry, Splits, damaged, missing
 
 _NUMBERS = {"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "double", "single"}
 _PACKED = 15
 _CHUNK_BYTES = 1 << 20
+_STANFORD = "https://ufldl.stanford.edu/housenumbers"
+_TRAIN_SHA256 = "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8"
+_TEST_SHA256 = "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b"
 
 
 def load_svhn(folder: Path) -> Splits:
     """Return `train_32x32.mat` and `test_32x32.mat` of `folder`."""
-    train, test = (_read(folder / f"{part}_32x32.mat") for part in ("train", "test"))
-    return Splits(*train, *test)
+    return Splits(*_read(folder / "train_32x32.mat"), *_read(folder / "test_32x32.mat"))
 
 
 def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     content = _content(path)
-    images, labels = (np.asarray(content.get(name)) for name in ("X", "y"))
-    labels = labels.reshape(-1)
+    images, labels = np.asarray(content.get("X")), np.asarray(content.get("y")).reshape(-1)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[:3] != (32, 32, 3):
         found = f"{images.dtype} of shape {images.shape}"
-        raise CorruptFile(
-            f"{path} must hold X, bytes of shape (32, 32, 3, records), got {found}. Delete it and fetch it again."
-        )
+        raise damaged(path, f"must hold X, bytes of shape (32, 32, 3, records), got {found}")
     if not np.issubdtype(labels.dtype, np.number) or len(labels) != images.shape[3]:
-        raise CorruptFile(
-            f"{path} must hold y, {images.shape[3]} labels, got {len(labels)}. Delete it and fetch it again."
-        )
+        raise damaged(path, f"must hold y, {images.shape[3]} labels, got {len(labels)}")
     good = np.isin(labels, np.arange(1, 11))
     if not good.all():
-        raise CorruptFile(f"{path} must have labels in [1, 10], got {labels[~good][0]}. Delete it and fetch it again.")
+        raise damaged(path, f"must have labels in [1, 10], got {labels[~good][0]}")
     return np.ascontiguousarray(images.transpose(3, 2, 0, 1)), labels.astype(np.int64) % 10
 
 
@@ -56,7 +49,7 @@ def _content(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat, whosmat
 
     if not path.is_file():
-        raise InvalidInput(f"{path} is missing. Put the published file there, or fetch the data set.")
+        raise missing(path)
     with open_regular(path, MOST_DATA) as stream:
         try:
             _check_unpacked(stream)
@@ -65,9 +58,7 @@ def _content(path: Path) -> dict[str, Any]:
             wanted = [name for name in ("X", "y") if kinds.get(name) in _NUMBERS]
             content: dict[str, Any] = loadmat(path, variable_names=wanted)
         except Exception as error:  # a damaged file can fail in any part of the reader
-            raise CorruptFile(
-                f"{path} must be a MATLAB file with X and y: {printable(error)}. Delete it and fetch it again."
-            ) from None
+            raise damaged(path, f"must be a MATLAB file with X and y: {printable(error)}") from None
     return content
 
 
@@ -90,3 +81,23 @@ def _check_unpacked(stream: IO[bytes]) -> None:
             rest = unpacking.unconsumed_tail
             if num_bytes > MOST_DATA:
                 raise ValueError(f"unpacks to more than {MOST_DATA:,} bytes")
+
+
+SVHN = Entry(
+    name="svhn",
+    loader=load_svhn,
+    input_shape=(3, 32, 32),
+    num_train=73_257,
+    num_test=26_032,
+    num_classes=10,
+    mean=(0.4377, 0.4438, 0.4728),
+    stddev=(0.1980, 0.2010, 0.1970),
+    citation="Netzer et al. 2011, Reading digits in natural images with unsupervised feature learning",
+    terms="non-commercial",
+    folder="SVHN",
+    downloads=(
+        Download(f"{_STANFORD}/train_32x32.mat", f"sha256:{_TRAIN_SHA256}", 182_040_794),
+        Download(f"{_STANFORD}/test_32x32.mat", f"sha256:{_TEST_SHA256}", 64_275_384),
+    ),
+    contents={"train_32x32.mat": _TRAIN_SHA256, "test_32x32.mat": _TEST_SHA256},
+)

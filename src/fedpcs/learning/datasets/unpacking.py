@@ -12,11 +12,12 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Protocol, cast
+from typing import IO, cast
 
 from fedpcs._files import MOST_ARRAYS, most_unpacked, open_regular
 from fedpcs._outside import printable, shown
 from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.learning.datasets.entry import damaged
 
 _CHUNK_BYTES = 1 << 18
 _MOST_MEMBERS = 1_000_000
@@ -42,15 +43,11 @@ def unpack(archive: Path, folder: Path) -> None:
         raise
     except OSError as error:
         if error.filename == str(archive) or error.errno in _OF_THE_DISK:
-            words = f"{archive} cannot be unpacked: {error.strerror}. Make room, or make it readable."
-            raise InvalidInput(words) from None
-        raise _damaged(archive, error) from None
+            remedy = "Make room, or make it readable."
+            raise InvalidInput(f"{archive} cannot be unpacked: {error.strerror}. {remedy}") from None
+        raise damaged(archive, f"must be a whole archive: {printable(error)}") from None
     except Exception as error:  # a damaged archive can fail in any part of its reader
-        raise _damaged(archive, error) from None
-
-
-def _damaged(archive: Path, error: Exception) -> CorruptFile:
-    return CorruptFile(f"{archive} must be a whole archive: {printable(error)}. Delete it and fetch it again.")
+        raise damaged(archive, f"must be a whole archive: {printable(error)}") from None
 
 
 class _Room:
@@ -61,11 +58,7 @@ class _Room:
         self.num_bytes = self.num_members = 0
 
     def take(self, num_bytes: int, num_members: int = 0) -> None:
-        """Count what has been unpacked.
-
-        Raises:
-            CorruptFile: It is too much.
-        """
+        """Count what has been unpacked; raise `CorruptFile` if it is too much."""
         self.num_bytes += num_bytes
         self.num_members += num_members
         if self.num_bytes > self.most_bytes or self.num_members > _MOST_MEMBERS:
@@ -73,10 +66,6 @@ class _Room:
                 f"{self.archive} unpacks to more than {self.most_bytes:,} bytes or {_MOST_MEMBERS:,} files, far "
                 "beyond its size. Do not use this archive."
             )
-
-
-class _Readable(Protocol):
-    def read(self, size: int = -1, /) -> bytes: ...
 
 
 class _Counted:
@@ -92,7 +81,7 @@ class _Counted:
         return content
 
 
-def _tarred(stream: IO[bytes], room: _Room) -> Iterator[tuple[str, _Readable | None]]:
+def _tarred(stream: IO[bytes], room: _Room) -> Iterator[tuple[str, _Counted | IO[bytes] | None]]:
     """Give the members of a .tar.gz: the name, and the content of a file; None for a folder."""
     # Also names and other headers are counted, which the reader keeps in memory.
     counted = _Counted(cast(IO[bytes], gzip.GzipFile(fileobj=stream)), room)
@@ -105,7 +94,7 @@ def _tarred(stream: IO[bytes], room: _Room) -> Iterator[tuple[str, _Readable | N
             yield member.name, tar.extractfile(member)
 
 
-def _zipped(stream: IO[bytes], room: _Room) -> Iterator[tuple[str, _Readable | None]]:
+def _zipped(stream: IO[bytes], room: _Room) -> Iterator[tuple[str, _Counted | IO[bytes] | None]]:
     """Give the members of a .zip, likewise; all names are checked first."""
     with zipfile.ZipFile(stream) as packed:
         for member in packed.infolist():
@@ -129,7 +118,7 @@ def _escape(archive: Path, name: str) -> CorruptFile:
     return CorruptFile(f"{archive} must keep to its own folder, but it holds {shown(name)}. Do not use this archive.")
 
 
-def _write(path: Path, content: _Readable | None) -> None:
+def _write(path: Path, content: _Counted | IO[bytes] | None) -> None:
     """Make a folder, or a file with this content."""
     if content is None:
         path.mkdir(parents=True, exist_ok=True)
