@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -115,6 +116,32 @@ def arrays_in(stream: BinaryIO) -> dict[str, NDArray[Any]]:
             return {name: stored[name] for name in stored.files}
     except Exception as error:  # damage can fail in any part of the readers
         raise ValueError(printable(error)) from None
+
+
+def packed(**arrays: Any) -> bytes:
+    """Return arrays as the content of an .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def write_arrays(path: Path, **arrays: Any) -> None:
+    """Write arrays behind their SHA-256, whole or not at all."""
+    body = packed(**arrays)
+    write_whole(path, hashlib.sha256(body).digest() + body)
+
+
+def read_arrays(path: Path, most_bytes: int = MOST_ARRAYS) -> dict[str, NDArray[Any]]:
+    """Read what `write_arrays` wrote.
+
+    Raises:
+        OSError: As `open_regular`.
+        ValueError: It is damaged.
+    """
+    content = memoryview(read_bytes(path, most_bytes))
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        raise ValueError("its checksum does not match")
+    return arrays_in(io.BytesIO(content[32:]))
 
 
 def _too_large(num_bytes: int, most_bytes: int) -> str:

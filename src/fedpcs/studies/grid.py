@@ -88,7 +88,12 @@ class SweepConfig(BaseModel):
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> SweepConfig:
         labels = [one.label for one in self.variants]
-        for name, values in {"seeds": self.seeds, "samplers": self.samplers, "labels of variants": labels}.items():
+        distinct: dict[str, Sequence[Any]] = {
+            "seeds": self.seeds,
+            "samplers": self.samplers,
+            "labels of variants": labels,
+        }
+        for name, values in distinct.items():
             if len(set_of(values)) < len(values):
                 raise ValueError(f"{name} must be distinct, got {values}")
         tables = {"grid": _keys_of_grid(self.grid), "set": self.set}
