@@ -77,7 +77,7 @@ def lines(config: RunConfig, accuracy: float, rng: np.random.Generator, num_roun
                     "inclusion_score": 1.0,
                     "largest_weight": 0.1 + 0.01 * index,
                 },
-                "mean_budget": 0.05 + 0.01 * index,
+                "realised_mean_budget": 0.05 + 0.01 * index,
                 "cohort_budget": (0.06 + 0.01 * index) * size,
                 "paid": 10.0,
                 "paid_so_far": 10.0 * (index + 1),
@@ -115,7 +115,7 @@ def result(config: RunConfig, sampler: str, seed: int, accuracy: float, rounds: 
             "exploitability": 0.0004 if is_played else None,
             "settled_by": "search" if is_played else "",
             "reward": [3.0 * index for index in range(config.rounds)],
-            "announced_mean_budget": path,
+            "mean_budget": path,
         },
         "num_test": 1000,
         "num_parameters": 650,
@@ -591,7 +591,7 @@ def test_budgets_that_are_not_what_was_announced_are_told(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY)
     for trial in tmp_path.glob("trials/*/result.json"):
         value = json.loads(trial.read_text())
-        value["game"]["announced_mean_budget"] = [0.1] * 5
+        value["game"]["mean_budget"] = [0.1] * 5
         trial.write_text(json.dumps(value))
     title = title_of(budget_figure(read_run(made.store)))
     assert title.startswith("Clients spend up to 50\N{NO-BREAK SPACE}% off what was announced")

@@ -57,7 +57,7 @@ def test_a_weight_above_its_cap_is_cut_to_it_and_the_log_says_how_many(tmp_path)
     θ = plan.num_samples / plan.num_samples.sum()
     for t, (line, without) in enumerate(zip(capped, free, strict=True)):
         cohort = line["cohort"]
-        π = inclusion_probability(plan.budget[t], 4)[cohort]
+        π = inclusion_probability(plan.schedule.budget[t], 4)[cohort]
         most = θ[cohort] * 8 / 4  # what uniform draws would give
         assert line["num_capped"] == np.count_nonzero(θ[cohort] / π > most)
         assert line["draw"]["largest_weight"] == pytest.approx(np.minimum(θ[cohort] / π, most).max())
@@ -72,8 +72,8 @@ def test_by_design_clients_speak_for_others_in_proportion_to_how_rarely_they_are
     θ = plan.num_samples / plan.num_samples.sum()
     for t, line in enumerate(lines):
         cohort, δ2 = line["cohort"], line["drift"]
-        v = plan.layout.num_parameters * 2.0 * 0.5**2 / plan.budget[t, cohort]  # d·σ², σ² = 2W²/ρ
-        speaks = np.minimum(1.0 / inclusion_probability(plan.budget[t], 4)[cohort], 3.0 * 8 / 4)
+        v = plan.layout.num_parameters * 2.0 * 0.5**2 / plan.schedule.budget[t, cohort]  # d·σ², σ² = 2W²/ρ
+        speaks = np.minimum(1.0 / inclusion_probability(plan.schedule.budget[t], 4)[cohort], 3.0 * 8 / 4)
         own = θ[cohort] * δ2 / (δ2 + v)
         others = speaks / (δ2 + v)
         weights = own + (1.0 - own.sum()) * others / others.sum()
@@ -101,14 +101,14 @@ def test_lines_add_up(played):
         cohort = record["cohort"]
         assert record["round"] == t
         assert record["heard"] == cohort == sorted(cohort)
-        assert record["cohort_budget"] == pytest.approx(plan.budget[t, cohort].sum())
-        assert record["mean_budget"] == pytest.approx(plan.budget[t].mean())
-        assert record["announced_mean_budget"] == pytest.approx(plan.mean_budget[t])
-        assert record["reward"] == plan.reward[t]
-        assert record["paid"] == pytest.approx(plan.pay[t, cohort].sum())
+        assert record["cohort_budget"] == pytest.approx(plan.schedule.budget[t, cohort].sum())
+        assert record["realised_mean_budget"] == pytest.approx(plan.schedule.budget[t].mean())
+        assert record["mean_budget"] == pytest.approx(plan.schedule.mean_budget[t])
+        assert record["reward"] == plan.schedule.reward[t]
+        assert record["paid"] == pytest.approx(plan.schedule.pay[t, cohort].sum())
         paid += record["paid"]
         assert record["paid_so_far"] == pytest.approx(paid)
-        spent[cohort] += [float(Rho.at_most(float(one))) for one in plan.budget[t, cohort]]
+        spent[cohort] += [float(Rho.at_most(float(one))) for one in plan.schedule.budget[t, cohort]]
         charged = np.sort(spent[spent > 0])
         assert record["spent"]["rho"]["maximum"] == pytest.approx(charged[-1], rel=1e-9)
         assert record["spent"]["rho"]["median"] == pytest.approx(np.median(charged), rel=1e-9)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from fedpcs import _format, _random
 from fedpcs._threads import num_cores
 from fedpcs._validate import FloatArray
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.datasets import Dataset
@@ -43,7 +44,7 @@ from fedpcs.trial.assemble import (
 from fedpcs.trial.check import Check
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.preflight import try_out, untrained_classes
-from fedpcs.trial.schedule import Schedule, make_schedule
+from fedpcs.trial.schedule import make_schedule
 
 _MOST_CLIENTS = 10
 _MOST_RECORDS = 10  # of each

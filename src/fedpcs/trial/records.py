@@ -127,7 +127,7 @@ def round_record(
 ) -> dict[str, Any]:
     """Return a round's line, after `close_round` led to `state`."""
     drawn = report_round(state.tally, opened.draw, moved.weights)
-    budget = plan.budget[opened.round_index]
+    budget = plan.schedule.budget[opened.round_index]
     cohort = opened.draw.clients
     return {
         "round": opened.round_index,
@@ -136,9 +136,9 @@ def round_record(
         "draw": asdict(drawn),
         "drift": moved.drift,
         "num_capped": moved.num_capped,
-        "announced_mean_budget": float(plan.mean_budget[opened.round_index]),
-        "reward": float(plan.reward[opened.round_index]),
-        "mean_budget": float(budget[~state.has_left].mean()) if not state.has_left.all() else 0.0,
+        "mean_budget": float(plan.schedule.mean_budget[opened.round_index]),
+        "reward": float(plan.schedule.reward[opened.round_index]),
+        "realised_mean_budget": float(budget[~state.has_left].mean()) if not state.has_left.all() else 0.0,
         "cohort_budget": float(budget[cohort].sum()),
         "paid": float(moved.reward.sum()),
         "paid_so_far": state.paid,

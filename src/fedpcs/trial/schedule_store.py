@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from fedpcs._files import disk_errors, read_arrays, write_arrays
+from fedpcs.game.schedule import PATHS, Schedule
 from fedpcs.sampling import Sampler
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.same_code import solver_digest
-from fedpcs.trial.schedule import Schedule, is_played, make_schedule, selection_of
+from fedpcs.trial.schedule import is_played, make_schedule, selection_of
 
-_ARRAYS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 # A larger one is solved again: with so many clients games are played by types and quick, and files would be large.
 _MOST_BYTES = 2**26
 _WORDS = ("standing", "exploitability", "settled_by")
@@ -63,7 +63,7 @@ def _write(path: Path, schedule: Schedule) -> None:
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     words = json.dumps({name: getattr(schedule, name) for name in _WORDS})
-    write_arrays(path, words=np.array(words), **{name: getattr(schedule, name) for name in _ARRAYS})
+    write_arrays(path, words=np.array(words), **schedule.paths)
 
 
 def _read(path: Path) -> Schedule | None:
@@ -71,6 +71,6 @@ def _read(path: Path) -> Schedule | None:
     try:
         kept = read_arrays(path, 8 * _MOST_BYTES)
         words: dict[str, Any] = json.loads(str(kept["words"]))
-        return Schedule(**{**words, **{name: kept[name] for name in _ARRAYS}})
+        return Schedule(**{**words, **{name: kept[name] for name in PATHS}})
     except (OSError, KeyError, TypeError, ValueError):
         return None

@@ -41,7 +41,7 @@ class _Game(BaseModel):
     standing: Literal["converged", "not-played"]
     behaviour: Literal["rational", "static", "selfish", "raised"]
     reward: list[_Amount]
-    announced_mean_budget: list[_Amount]
+    mean_budget: list[_Amount]
 
 
 class ResultShape(BaseModel):
@@ -103,7 +103,7 @@ class RoundShape(_Attempt):
     noise_norm: _Spread
     draw: _Draw
     num_capped: _Count | None = None
-    mean_budget: _Amount
+    realised_mean_budget: _Amount
     cohort_budget: _Amount
     spent: _Spent
     exploitability: _Number | None = None  # of rounds before which the game was solved anew

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
-from fedpcs.game.rules import MOST_ROUNDS
+from fedpcs.game.config import MOST_ROUNDS
 from fedpcs.learning.client import MODES
 from fedpcs.privacy.noise import NAMES
 

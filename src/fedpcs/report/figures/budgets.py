@@ -90,7 +90,7 @@ def _is_played(run: RunFiles, sampler: SamplerFiles) -> bool:
 
 
 def _announcement(sampler: SamplerFiles) -> tuple[float, ...]:
-    return tuple(sampler.done[0]["game"]["announced_mean_budget"]) if sampler.done else ()
+    return tuple(sampler.done[0]["game"]["mean_budget"]) if sampler.done else ()
 
 
 def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str, Pen]) -> Played:
@@ -102,9 +102,9 @@ def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str,
     return Played(
         samplers,
         replace(pen, name=name),
-        mean_track([track for sampler in samplers for track in sampler.settled_tracks("mean_budget")]),
+        mean_track([track for sampler in samplers for track in sampler.settled_tracks("realised_mean_budget")]),
         mean_track([_drawn_mean(trial) for trial in _settled(samplers)]),
-        _path(done[0]["game"]["announced_mean_budget"]) if done else None,
+        _path(done[0]["game"]["mean_budget"]) if done else None,
         _path(done[0]["game"]["reward"]) if done else None,
     )
 
