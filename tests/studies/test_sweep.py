@@ -26,8 +26,8 @@ from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, 
 from fedpcs.exhibits import reproduce
 from fedpcs.exhibits.registry import Exhibit
 from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
-from fedpcs.privacy.events import ClientLevel, Family
-from fedpcs.privacy.standing import standing_words
+from fedpcs.privacy.events import CLIENT_LEVEL, Family
+from fedpcs.privacy.standing import standing_sentence
 from fedpcs.report import study
 from fedpcs.report.page_export import export_csv
 from fedpcs.report.spent import spent_by_client
@@ -92,7 +92,7 @@ def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, tmp_path, capsys
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
     study_table.print_sweep(study.write_sweep(tmp_path), as_json=False)
     said = capsys.readouterr().out.splitlines()
-    assert standing_words("none", "fast") in said
+    assert standing_sentence("none", "fast") in said
     assert any(line.startswith("Rewards are paid all the same") for line in said)
 
 
@@ -519,7 +519,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     theirs = store.trial_of(cells[1]).ledger
     with PrivacyLedger.open(theirs) as opened:
         run = next(opened.charges()).key.run
-        opened.charge(ReleaseKey(run, 0, 99), Event(Rho(1), ClientLevel(), "fast", Family.GAUSSIAN))
+        opened.charge(ReleaseKey(run, 0, 99), Event(Rho(1), CLIENT_LEVEL, "fast", Family.GAUSSIAN))
     assert "client '99' spent something by it; clients are 0…7" in spent_by_client(done).unreadable[cells[1].key]
     assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
     for cell in cells:

@@ -126,7 +126,7 @@ def _manifest(manifest: dict[str, Any]) -> dict[str, str]:
 
 def _repeats(run: RunFiles) -> str:
     """Say what running it again gives."""
-    if run.config.privacy.mode != "none" and run.config.privacy.noise != "fast":
+    if run.config.privacy.is_private and run.config.privacy.noise != "fast":
         return (
             "Its noise comes from the operating system and cannot be repeated: numbers will differ, within that noise."
         )

@@ -40,7 +40,7 @@ def spending_table(groups: Sequence[Group]) -> Table:
 
 def epsilon(series: Series) -> str:
     """Return the least, the median and the greatest client's ε."""
-    if series.done[0].cell.config.privacy.mode == "none":
+    if not series.done[0].cell.config.privacy.is_private:
         return "no noise"
     return _format.least_middle_greatest(spent_over_seeds([one.result["spent"]["epsilon"] for one in series.done]))
 

@@ -47,7 +47,7 @@ def spent_by_client(done: Sequence[Done]) -> SpentByClient:
     """Read what each client of each cell spent from the cell's ledger."""
     found, unreadable = {}, {}
     for one in done:
-        if one.cell.config.privacy.mode != "none":
+        if one.cell.config.privacy.is_private:
             try:
                 found[one.cell.key] = _spent(RunStore(one.folder).trial(one.cell.sampler, one.cell.seed).ledger, one)
             except FedpcsError as error:

@@ -240,7 +240,7 @@ def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:
         f"{one.cell.sampler}: {one.result['disclosure']}." for one in done if one.result["disclosure"]
     )
     once = "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
-    is_private = any(one.cell.config.privacy.mode != "none" for one in done)
+    is_private = any(one.cell.config.privacy.is_private for one in done)
     return (*promises, *reads, *((once,) if is_private else ()), *_limits(done))
 
 

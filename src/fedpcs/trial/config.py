@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from fedpcs import _validate
 from fedpcs._keys import checked, read_override, set_key
@@ -16,8 +17,22 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game.config import STRICT, GameConfig, Number
 from fedpcs.game.schedule import Behaviour
 from fedpcs.learning.sizes import MOST_SAMPLES
+from fedpcs.privacy.modes import MODES, mode_named
+from fedpcs.privacy.modes.mode import Clips, PrivacyMode
+from fedpcs.privacy.modes.record import RECORD
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.presets import preset_names, preset_text
+
+
+def _known_mode(name: str) -> str:
+    if name not in MODES:
+        *most, last = map(repr, MODES)
+        expected = f"{', '.join(most)} or {last}"
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+    return name
+
+
+ModeName = Annotated[str, AfterValidator(_known_mode)]
 
 
 class DataConfig(BaseModel):
@@ -55,11 +70,26 @@ class PrivacyConfig(BaseModel):
     """What is promised to clients."""
 
     model_config = STRICT
-    mode: Literal["none", "paper", "client", "record"] = "record"
+    mode: ModeName = RECORD.name
     clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "fast"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
     limit_epsilon: Number | None = Field(None, gt=0.0)
+
+    @property
+    def protection(self) -> PrivacyMode:
+        """The privacy mode."""
+        return mode_named(self.mode)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether updates carry noise and cost budget."""
+        return self.protection.level is not None
+
+    @property
+    def has_noisy_steps(self) -> bool:
+        """Whether every local step is clipped and perturbed, and not the update."""
+        return self.protection.clips is Clips.GRADIENTS
 
 
 class RunGameConfig(GameConfig):
@@ -226,7 +256,7 @@ class RunConfig(BaseModel):
     @property
     def is_weighed_by_precision(self) -> bool:
         """Whether clients' noise decides what their updates weigh: by name, or by default where there is noise."""
-        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.mode != "none")
+        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.is_private)
 
 
 def load_run_config(source: str | None, overrides: list[str] | None = None) -> RunConfig:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -155,7 +154,7 @@ class ClientBooks:
                 "Nothing is released."
             )
 
-    def charge(self, task: Task, event: Event[Any]) -> None:
+    def charge(self, task: Task, event: Event) -> None:
         """Write a release down in the client's own ledger before it is made.
 
         Raises:

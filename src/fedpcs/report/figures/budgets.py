@@ -85,7 +85,7 @@ def games_played(run: RunFiles) -> list[Played]:
 
 def _is_played(run: RunFiles, sampler: SamplerFiles) -> bool:
     if not sampler.done:
-        return run.config.privacy.mode != "none"
+        return run.config.privacy.is_private
     return any(result["game"]["standing"] != "not-played" for result in sampler.done)
 
 
