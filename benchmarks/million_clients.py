@@ -28,6 +28,7 @@ from fedpcs import _random
 from fedpcs.engines.base import Engine, Score
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.game import make_game, solve, uniform
+from fedpcs.game.schedule import schedule_of
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
@@ -109,11 +110,7 @@ def main() -> None:
         num_samples=data.num_samples,
         sampler=make_sampler("fedpcs"),
         rule="precision",
-        cohort_size=np.full(options.rounds, COHORT),
-        budget=BUDGET_UNIT * found.profile.budget,
-        pay=found.profile.budget * found.reward.path[:, np.newaxis],
-        reward=found.reward.path,
-        mean_budget=BUDGET_UNIT * found.profile.mean_budget,
+        schedule=schedule_of(found, budget_unit=BUDGET_UNIT),
     )
     engine = Watched(WorkerEngine(client, model, data, num_slots=COHORT))
     engine.score(flat_parameters(model))

@@ -18,7 +18,7 @@ def a_round(number: int, **fields: Any) -> RoundRecord:
     draw = {"cohort_size": 1, "num_heard": 1, "expected_cohort_size": 1.0, "effective_sample_size": 1.0}
     draw |= {"largest_weight": 1.0, "weight_sum": 1.0, "inclusion_gap": 0.0, "inclusion_score": 1.0}
     draw |= {"answer_score": None, "evenness": 1.0, "label": ""}
-    budgets = dict.fromkeys(("announced_mean_budget", "reward", "mean_budget", "cohort_budget", "paid"), 1.0)
+    budgets = dict.fromkeys(("mean_budget", "reward", "realised_mean_budget", "cohort_budget", "paid"), 1.0)
     norms = {"update_norm": _SPREAD, "noise_norm": _SPREAD, "step_norm": 1.0}
     made = {"round": number, "rule": "hajek", "draw": draw, "drift": None, "num_capped": None, "left": []}
     made |= {**attempt, **budgets, **norms, "paid_so_far": 1.0 + number, "accuracy": 0.5, "loss": 1.0, "spent": _SPENT}
@@ -29,7 +29,7 @@ def a_round(number: int, **fields: Any) -> RoundRecord:
 def a_result(**fields: Any) -> TrialResult:
     """What a trial came to."""
     game = {"exploitability": 1e-5, "standing": "converged", "behaviour": "rational", "selection": "budget-aware"}
-    game |= {"settled_by": "iteration", "reward": [1.0], "announced_mean_budget": [1.0]}
+    game |= {"settled_by": "iteration", "reward": [1.0], "mean_budget": [1.0]}
     made = {"sampler": "fedpcs", "seed": 0, "accuracy": 0.5, "loss": 1.0, "rounds": 1, "ended_by": "rounds"}
     made |= {"spent": _SPENT, "delta": 1e-5, "paid": 1.0, "game": game | fields.pop("game", {})}
     made |= {"num_test": 100, "num_parameters": 10, "num_left": 0, "disclosure": ""}

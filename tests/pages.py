@@ -17,7 +17,7 @@ SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "
 
 
 def small_figure() -> Figure:
-    figure, (axes,) = style.new_figure("A finding", note="Small print.", height_inches=2.0)
+    figure, (axes,) = style.new_figure("A title", note="Small print.", height_inches=2.0)
     axes.plot([0, 1], [0, 1], color=style.BLUE)
     return figure
 

@@ -18,7 +18,7 @@ from fedpcs.deploy import announcer as announcing
 from fedpcs.learning.admission import RefusalKind
 from fedpcs.learning.models import MODELS
 from fedpcs.learning.protocol import FailureKind
-from fedpcs.report.run_page import write_report
+from fedpcs.report.study import write_study
 from fedpcs.trial import replanning
 from fedpcs.trial.config import (
     DataConfig,
@@ -86,7 +86,7 @@ def kind_of(annotation: Any) -> str:
         parts = {kind_of(part) for part in get_args(annotation) if part is not type(None)}
         return {
             frozenset({"number", "whole number"}): "number",
-            frozenset({"number", "whole number", "list of numbers", "text"}): "number, text or list",
+            frozenset({"number", "list of numbers", "text"}): "number, text or list",
         }.get(frozenset(parts)) or parts.pop()
     if get_origin(annotation) is Annotated:  # with a check of its own
         return kind_of(get_args(annotation)[0])
@@ -162,7 +162,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     late = ['game.replan="on-change"', "presence=[{client=3, joins=1}]"]
     config = load_run_config(None, [*changes, *late])
     store = start_run(config, tmp_path_factory.mktemp("doc") / "run", None, Silent())
-    write_report(store)
+    write_study(store.folder)
     return store
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from fedpcs.exhibits.exhibit import Gathered, Request, build
 from fedpcs.exhibits.games import Games
 from fedpcs.exhibits.registry import declaration
-from fedpcs.game.config import GameConfig
+from fedpcs.game.config import GameFile
 from fedpcs.report.page import Page
 
-GAMES = Games(GameConfig(num_clients=12, last_round=5, reward=20.0))
+GAMES = Games(GameFile(num_clients=12, last_round=5, reward=20.0))
 
 
 def page_of(name: str, outcomes: Any) -> Page:

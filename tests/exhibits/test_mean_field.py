@@ -89,7 +89,7 @@ def test_a_printed_iteration_that_stops_early_stands_still(games: list[Sweeps]) 
 
 def test_the_page_has_a_record_for_every_certified_game() -> None:
     page = solved_page("mean-field")
-    assert [row["reward"] for row in page.records[::3]] == ["given", "constant 5", "constant 10", "constant 20"]
+    assert [row["reward"] for row in page.records[::3]] == ["fixed", "constant 5", "constant 10", "constant 20"]
     assert [row["seed"] for row in page.records] == [0, 1, 2] * 4
     assert all(row["exploitability"] <= 1e-3 for row in page.records)
     assert len(page.tables[0].rows) == 4

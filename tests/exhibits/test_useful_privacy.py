@@ -83,7 +83,7 @@ def of_fedpcs(value: float, other: float) -> Callable[[Cell], float]:
 
 
 def planned_page(
-    extra: Callable[[Cell], float] = of_fedpcs(0.0, 0.0),
+    extra: Callable[[Cell], float] = lambda cell: 0.0,
     epsilon: Callable[[Cell], float] = one,
     paid: Callable[[Cell], float] = one,
     kept: Callable[[Cell], bool] = lambda cell: True,

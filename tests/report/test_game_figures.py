@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from scipy.optimize import minimize
 
 from fedpcs import _format
 from fedpcs.errors import InvalidInput
@@ -21,7 +20,6 @@ from fedpcs.game.mean_field import RESPONSE_MODES
 from fedpcs.game.merged_types import merge_types
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.sampling_ratio import CohortPlan, plan_cohort, solve_with_caps
-from fedpcs.report import style as figure_style
 from fedpcs.report.figures import caps as cap_figure
 from fedpcs.report.figures import game as game_figures
 from fedpcs.report.figures import game_comparison as comparison_figures
@@ -272,31 +270,3 @@ def test_a_folder_that_cannot_be_written_is_refused_in_words(found: Equilibrium,
 
 def _squared_distance(wanted: np.ndarray, heights: np.ndarray) -> float:
     return float(np.sum((heights - wanted) ** 2))
-
-
-def test_labels_are_moved_as_little_as_can_be() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        wanted = np.sort(rng.uniform(0.0, 10.0, 6))
-        found = figure_style.spread_out(wanted, 1.2, 0.0, 10.0)
-        apart = {"type": "ineq", "fun": lambda heights: np.diff(heights) - 1.2}
-        moved = partial(_squared_distance, wanted)
-        twin = minimize(moved, found, bounds=[(0.0, 10.0)] * 6, constraints=[apart])
-        assert np.allclose(found, twin.x, atol=1e-3)
-
-
-def test_labels_are_tied_to_where_their_lines_end() -> None:
-    _, (axes,) = figure_style.new_figure("A finding")
-    axes.plot([0.0, 7.0], [0.0, 1.0])
-    axes.set_ylim(0.0, 2.0)
-    figure_style.label_ends(axes, [figure_style.EndLabel(name, 1.0, "#222222") for name in "ab"])
-    low, high = axes.texts
-    assert low.xy == high.xy == (7.0, 1.0)
-    assert low.xyann[1] < 1.0 < high.xyann[1]
-    assert low.arrow_patch is not None
-
-
-def test_labels_never_overlap_and_stay_inside() -> None:
-    heights = figure_style.spread_out(np.array([4.9, 5.0, 5.0, 5.0]), 0.5, 0.0, 5.0)
-    assert np.diff(heights).min() >= 0.5 - 1e-12
-    assert heights.max() <= 5.0

@@ -23,9 +23,10 @@ from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_grade
 from fedpcs.exhibits.drawings import lines_figure, maps_figure
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of, unplayed
+from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.schedule import played_budget
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference
 
@@ -68,7 +69,7 @@ def solve(games: Games, seed: int, _: Profile = "quick") -> Outcome:
     same = games.solve(GameSpec(seed, "budget-blind", reward=path_of(aware)))
     equilibria = {FEDPCS: aware, BLIND: same, BLIND_OWN: games.solve(GameSpec(seed, "budget-blind"))}
     played = {case: found.profile.budget for case, found in equilibria.items()}
-    idle = {STATIC: unplayed(aware, "static"), SELFISH: unplayed(aware, "selfish")}
+    idle = {STATIC: played_budget(aware, "static"), SELFISH: played_budget(aware, "selfish")}
     return Outcome(seed, {**played, **idle}, equilibria)
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
-
-import numpy as np
+from typing import Any, Protocol, TypeVar
 
 from fedpcs import _format
-from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY
 from fedpcs.exhibits.exhibit import Gathered, Request
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game import equilibrium
-from fedpcs.game.config import GameConfig, PopulationConfig, build_game
+from fedpcs.game.assemble import game_of_file
+from fedpcs.game.config import GameFile, PopulationConfig
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.rules import Game, Selection
@@ -63,7 +61,7 @@ class GameSpec:
 class Games:
     """Games that share a base, solved when first asked for, each once."""
 
-    base: GameConfig = field(default_factory=GameConfig)
+    base: GameFile = field(default_factory=GameFile)
     solved: dict[GameSpec, Equilibrium] = field(default_factory=dict)
     say: Callable[[str], None] = field(default=lambda text: None, compare=False)
 
@@ -87,7 +85,7 @@ class Games:
             "cohort_size": None,
             "last_round": self.base.last_round if spec.last_round is None else spec.last_round,
         }
-        return build_game(self.base.model_copy(update=changed))
+        return game_of_file(self.base.model_copy(update=changed))
 
     def frame(self, profile: Profile) -> Page:
         """Return what every exhibit of games shows."""
@@ -212,11 +210,3 @@ def certificates(outcomes: Sequence[Outcome]) -> dict[str, str]:
 def path_of(found: Equilibrium) -> tuple[float, ...]:
     """Return the rewards a solution announces, as another game's spec may hold them."""
     return tuple(float(reward) for reward in found.reward.path)
-
-
-def unplayed(found: Equilibrium, behaviour: Literal["static", "selfish"]) -> FloatArray:
-    """Return (rounds, types) budgets of clients that do not play: "static" keep ρ⁰, "selfish" sit at ρ_L."""
-    shape = found.profile.budget.shape
-    if behaviour == "static":
-        return np.broadcast_to(found.game.population.initial_budget, shape).copy()
-    return np.full(shape, found.game.budget_bounds[0])

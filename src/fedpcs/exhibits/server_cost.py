@@ -18,11 +18,12 @@ from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_all_signs, on_level, points
 from fedpcs.exhibits.drawings import lines_figure
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of, unplayed
+from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import server_cost
 from fedpcs.game.rules import Game
+from fedpcs.game.schedule import played_budget
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.studies.paired import PairedDifference, paired_difference
 
@@ -66,8 +67,8 @@ def solve(games: Games, seed: int, _: Profile = "quick") -> Outcome:
         cost[DRAW][ratio] = _total(same.profile.budget, path, aware.game)
         at_ratio = replace(own.game, cohort_size=blind.cohort_size)
         cost[BLIND_OWN][ratio] = _total(own.profile.budget, own.reward.path, at_ratio)
-        cost[STATIC][ratio] = _total(unplayed(aware, "static"), path, blind)
-        cost[SELFISH][ratio] = _total(unplayed(aware, "selfish"), path, blind)
+        cost[STATIC][ratio] = _total(played_budget(aware, "static"), path, blind)
+        cost[SELFISH][ratio] = _total(played_budget(aware, "selfish"), path, blind)
         equilibria |= {f"{FEDPCS}, τ = {ratio:g}": aware, f"{BLIND}, τ = {ratio:g}": same}
     for ratio in RATIOS:
         round_by_round = games.solve(GameSpec(seed, sampling_ratio=ratio, reward="per-round"))

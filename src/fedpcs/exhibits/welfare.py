@@ -18,10 +18,11 @@ from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_grade, on_lead, points, unless
 from fedpcs.exhibits.drawings import lines_figure
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of, unplayed
+from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game import welfare
 from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.schedule import played_budget
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.studies.paired import mean_and_std, paired_difference
 
@@ -74,8 +75,8 @@ def assess(seed: int, aware: Equilibrium, blind: Equilibrium) -> Outcome:
         OPTIMUM: welfare.optimal_budget(path, game),
         FEDPCS: aware.profile.budget,
         BLIND: blind.profile.budget,
-        STATIC: unplayed(aware, "static"),
-        LOWEST: unplayed(aware, "selfish"),
+        STATIC: played_budget(aware, "static"),
+        LOWEST: played_budget(aware, "selfish"),
     }
     rounds = range(game.last_round + 1)
     by_round = {

@@ -13,7 +13,7 @@ from fedpcs.report.figures.partition import split_text
 from fedpcs.report.figures.study import drawings_of
 from fedpcs.report.headline import headline as headline_of
 from fedpcs.report.page import Page
-from fedpcs.report.tables import study_tables
+from fedpcs.report.tables import seed_text, study_tables
 from fedpcs.report.warnings import warnings_of
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.promise import promise
@@ -66,6 +66,8 @@ def comparison_page(
         title: Of the page; the name if empty.
         failures: Why others could not be run, by key.
         missing: Cells that are not done.
+        command: What runs a sweep again.
+        config: Of a run: as given, with all samplers and seeds.
         commands: How to run it again, each with what it does.
         configs: What settings are shown of; those of the trials if empty.
     """
@@ -79,7 +81,7 @@ def comparison_page(
         warnings=tuple(warnings_of(trials, missing, failures or {})),
         tables=tuple(study_tables(groups)),
         drawings=tuple(drawing for one in groups for drawing in drawings_of(one, one.words if groups[1:] else "")),
-        privacy=privacy_text(done),
+        privacy=privacy_text(trials),
         settings=settings_of(configs),
         commands=_sweep_commands(command, done) if config is None else (_run_command(config, trials),),
         provenance=provenance(trials),
@@ -120,35 +122,24 @@ def facts(configs: Sequence[RunConfig]) -> str:
     return f"{data}; {clients}; {drawn}model {models}; {rounds} rounds; {seeds}"
 
 
-def seed_text(seeds: Sequence[int]) -> str:
-    """Return which seeds; a long row of them by its ends.
-
-    Example:
-        >>> seed_text([7]), seed_text([0, 1, 2]), seed_text(range(12))
-        ('seed 7', 'seeds 0, 1, 2', 'seeds 0 to 11')
-    """
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
-    is_row = len(seeds) > 6 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
-    return f"seeds {seeds[0]} to {seeds[-1]}" if is_row else f"seeds {', '.join(map(str, seeds))}"
-
-
 def _span(values: Iterable[int]) -> str:
     found = sorted(set(values))
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
 
 
-def privacy_text(done: Sequence[TrialData]) -> tuple[str, ...]:
+def privacy_text(trials: Sequence[TrialData]) -> tuple[str, ...]:
     """Return what is promised to clients, and what must be said beside it."""
-    sentences = list(dict.fromkeys(promise(one.cell.config.privacy, [one.outcome]) for one in done))
+    done = [one for one in trials if one.is_done]
+    promises = [promise(one.cell.config.privacy, [one.outcome] if one.is_done else []) for one in done or trials]
+    sentences = list(dict.fromkeys(promises))
     sentences += dict.fromkeys(
         f"{one.cell.sampler}: {one.outcome.disclosure}." for one in done if one.outcome.disclosure
     )
-    if any(one.cell.config.privacy.mode != "none" for one in done):
+    if any(one.cell.config.privacy.is_private for one in trials):
         sentences.append(
             "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
         )
-        if len(done) > 1:
+        if len(trials) > 1:
             sentences.append(
                 "Each sampler and seed is a federation of its own; run on the same people, all of them together would "
                 "cost the sum of their ρ."
@@ -216,7 +207,7 @@ def _run_command(config: RunConfig, trials: Sequence[TrialData]) -> tuple[str, s
     data_dir = trials[0].manifest.data_dir if trials else None
     command = "fedpcs run config.toml" + (f" --data-dir {shlex.quote(data_dir)}" if data_dir else "")
     gives = "With the same versions it gives the same numbers."
-    if config.privacy.mode != "none" and config.privacy.noise != "fast":
+    if config.privacy.is_private and config.privacy.noise != "fast":
         gives = "Its noise comes from the operating system and cannot be repeated: numbers differ within that noise."
     elif config.engine.device != "cpu":
         gives = "With the same versions it gives the same numbers up to rounding: only the CPU repeats them to the bit."
@@ -263,8 +254,8 @@ def record_of(one: TrialData) -> dict[str, Any]:
         "rounds": result.rounds,
         "accuracy": result.accuracy,
         "loss": result.loss,
-        **{f"epsilon_{name}": value for name, value in result.spent.epsilon.items()},
-        **{f"rho_{name}": value for name, value in result.spent.rho.items()},
+        **{f"epsilon_{name}": value for name, value in result.spent.epsilon.model_dump().items()},
+        **{f"rho_{name}": value for name, value in result.spent.rho.model_dump().items()},
         "delta": result.delta,
         "paid": result.paid,
         "exploitability": result.game.exploitability if config.game.behaviour == "rational" else None,

@@ -42,7 +42,7 @@ def study_tables(groups: Sequence[Group]) -> list[Table]:
         return []
     return [
         *difference_tables(groups),
-        sampler_table(groups, "What the samplers came to", LEARNED),
+        sampler_table(groups, "What the samplers came to", _learned(groups)),
         sampler_table(groups, "What it cost clients, and the game they played", COST),
         sampler_table(groups, "Noise beside the updates it hides", NOISE),
         sampler_table(groups, "Who answered", ANSWERS),
@@ -87,6 +87,33 @@ def sampler_table(groups: Sequence[Group], title: str, columns: Sequence[Column]
     return Table(title, headings, cells, {column.heading: column.meaning for column in columns}, bold)
 
 
+def _learned(groups: Sequence[Group]) -> tuple[Column, ...]:
+    configs = [series.trials[0].cell.config for found in groups for series in found.series]
+    records = " or ".join(dict.fromkeys(config.data.evaluated_on for config in configs))
+    return (
+        Column(
+            "accuracy",
+            f"Of the last model, on {records}: mean ± standard deviation over seeds. Bold only where paired intervals "
+            "that hold together with 95 % confidence put it above every other sampler.",
+            accuracy_text,
+        ),
+        Column("loss", f"Cross-entropy of the last model on {records}.", _mean(lambda one: one.loss, _format.loss)),
+        REWARDS,
+        Column("seeds", "Of finished trials.", _seeds),
+        Column("rounds", "Rounds done of those planned, least and most over seeds.", _rounds),
+        Column(
+            "weighed by",
+            "The rule of aggregation, and the largest weight of any round and seed; where weights are capped, how many "
+            "were cut.",
+            _weighed,
+        ),
+    )
+
+
+def _seeds(series: Series) -> str:
+    return seed_text(series.seeds).partition(" ")[2] if series.done else _NOT_YET
+
+
 def spending_table(groups: Sequence[Group]) -> Table:
     """Return what accuracies cost in one table: privacy, rewards, certificate and noise."""
     return sampler_table(groups, "Privacy spent, rewards, certificate and noise", (COST[1], REWARDS, GAIN, *NOISE))
@@ -112,6 +139,19 @@ def difference_text(found: PairedDifference | Bar) -> str:
     if not math.isfinite(found.low):
         return f"{_format.points(found.mean)} (one seed)"
     return f"{_format.points(found.mean)} ({_format.points(found.low)} to {_format.points(found.high)})"
+
+
+def seed_text(seeds: Sequence[int]) -> str:
+    """Return which seeds; a long row of them by its ends.
+
+    Example:
+        >>> seed_text([7]), seed_text([0, 1, 2]), seed_text(range(12))
+        ('seed 7', 'seeds 0, 1, 2', 'seeds 0 to 11')
+    """
+    if len(seeds) < 2:
+        return f"seed {seeds[0]}" if seeds else "no seed"
+    is_row = len(seeds) > 6 and list(seeds) == list(range(seeds[0], seeds[-1] + 1))
+    return f"seeds {seeds[0]} to {seeds[-1]}" if is_row else f"seeds {', '.join(map(str, seeds))}"
 
 
 def noise_to_signal(sent: float, noise: float, num_parameters: int) -> str:
@@ -156,7 +196,7 @@ def _rounds(series: Series) -> str:
 
 def _spent(unit: str) -> Callable[[Series], str]:
     def cell(series: Series) -> str:
-        if series.trials[0].cell.config.privacy.mode == "none":
+        if not series.trials[0].cell.config.privacy.is_private:
             return "no noise"
         spreads = [getattr(result.spent, unit).model_dump() for result in series.results if result.spent.num_clients]
         if not spreads:
@@ -271,24 +311,6 @@ GAIN = Column(
     "The certificate of the game: what a client gains by leaving the announced budgets, as a share of its utility, on "
     "average over clients. The greatest over seeds, and where the game was solved anew.",
     _exploitability,
-)
-LEARNED = (
-    Column(
-        "accuracy",
-        "Of the last model, on test records, or on validation records where some are held out: mean ± standard "
-        "deviation over seeds. Bold only where paired intervals that hold together with 95 % confidence put it above "
-        "every other sampler.",
-        accuracy_text,
-    ),
-    Column("loss", "Cross-entropy of the last model on the same records.", _mean(lambda one: one.loss, _format.loss)),
-    REWARDS,
-    Column("rounds", "Rounds done of those planned, least and most over seeds.", _rounds),
-    Column(
-        "weighed by",
-        "The rule of aggregation, and the largest weight of any round and seed; where weights are capped, how many "
-        "were cut.",
-        _weighed,
-    ),
 )
 COST = (
     Column("ρ spent", f"zCDP of all releases of a client together: {SPENT_MEANING}.", _spent("rho")),

@@ -34,7 +34,7 @@ def warnings_of(trials: Sequence[TrialData], missing: Sequence[Cell], failures: 
 def mixed(done: Sequence[TrialData]) -> tuple[str, ...]:
     """Return warnings where trials were not all made in the same way."""
     first = {one.cell.config.data.name: one.manifest.data.checksum for one in reversed(done)}
-    made = {
+    made: dict[str, list[Any]] = {
         "versions of fedpcs's code": [one.manifest.code for one in done],
         "versions of your own code": [one.manifest.own_code for one in done],
         **{

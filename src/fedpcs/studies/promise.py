@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedpcs.privacy.standing import standing_words
+from fedpcs.privacy.standing import standing_sentence
 from fedpcs.trial.config import PrivacyConfig
 from fedpcs.trial.records import TrialResult
-
-_PROTECTED = {
-    "client": "The mechanism protects each client: its releases look alike for any two data sets of the same size that "
-    "it could hold. The number of its records is public.",
-    "record": "The mechanism protects each record: a client's releases look alike when one of its records is replaced. "
-    "The number of its records is public.",
-    "paper": "The paper speaks of records: a client's releases should look alike when one of them is replaced.",
-}
 
 
 def promise(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]] = ()) -> str:
@@ -29,13 +21,13 @@ def promise(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str,
         >>> promise(PrivacyConfig(mode="none"))
         'No privacy: updates leave clients as they are.'
     """
-    return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing(privacy, results))))
+    return " ".join(filter(None, (privacy.protection.promise, standing(privacy, results))))
 
 
 def standing(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what trainings may claim of privacy, in one or two sentences."""
     has_uncharged = any(one.get("disclosure") for one in results)
-    return standing_words(privacy.mode, privacy.noise, has_uncharged=has_uncharged)
+    return standing_sentence(privacy.protection, privacy.noise, has_uncharged=has_uncharged)
 
 
 def paid_for_nothing(results: Sequence[TrialResult | Mapping[str, Any]]) -> str:

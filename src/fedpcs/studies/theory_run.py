@@ -134,7 +134,7 @@ def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | No
             watched.append(_watched(config, dataset, seed, lines, models))
         one = _mean(sampler, watched, _step_size(config, dataset), is_same)
         # A log of clipped gradients tells nothing of the gradients themselves.
-        found.append(replace(one, estimates=None) if config.privacy.mode == "record" else one)
+        found.append(replace(one, estimates=None) if config.privacy.has_noisy_steps else one)
     return found
 
 

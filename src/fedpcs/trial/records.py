@@ -55,9 +55,9 @@ Kind = TypeVar("Kind", bound=Record)
 class Spread(Record):
     """Least, median and greatest over clients; of an even number the median is the mean of the two in the middle."""
 
-    minimum: _Amount = 0.0
-    median: _Amount = 0.0
-    maximum: _Amount = 0.0
+    minimum: _Amount
+    median: _Amount
+    maximum: _Amount
 
 
 class Spent(Record):
@@ -69,9 +69,9 @@ class Spent(Record):
         num_clients: How many were ever charged.
     """
 
-    rho: Spread = Spread()
-    epsilon: Spread = Spread()
-    num_clients: _Count = 0
+    rho: Spread
+    epsilon: Spread
+    num_clients: _Count
 
 
 class Missed(Record):
@@ -135,9 +135,9 @@ class RoundRecord(Attempt):
         draw: The draw in numbers.
         drift: δ² as estimated for the rule `precision`.
         num_capped: How many weights a cap cut; None without one.
-        announced_mean_budget: φ(t) as ρ.
+        mean_budget: φ(t) as ρ, as announced.
         reward: R_t for one unit of budget.
-        mean_budget: Of clients that have not left.
+        realised_mean_budget: Of clients that have not left.
         cohort_budget: Sum over the clients drawn.
         paid: In this round.
         paid_so_far: In all rounds up to this one.
@@ -164,9 +164,9 @@ class RoundRecord(Attempt):
     draw: DrawSummary
     drift: _Number | None
     num_capped: _Count | None
-    announced_mean_budget: _Amount
-    reward: _Amount
     mean_budget: _Amount
+    reward: _Amount
+    realised_mean_budget: _Amount
     cohort_budget: _Amount
     paid: _Amount
     paid_so_far: _Amount
@@ -198,7 +198,7 @@ class GameSummary(Record):
         exploitability: Mean gain by deviating over mean utility; None where nobody played.
         settled_by: How the mean field came to rest.
         reward: (rounds,) R_t.
-        announced_mean_budget: (rounds,) φ(t) as ρ.
+        mean_budget: (rounds,) φ(t) as ρ.
     """
 
     standing: Literal["converged", "not-played"]
@@ -207,7 +207,7 @@ class GameSummary(Record):
     exploitability: _Number | None
     settled_by: str
     reward: list[_Amount]
-    announced_mean_budget: list[_Amount]
+    mean_budget: list[_Amount]
 
 
 class TrialResult(Record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import Sampler, disclosure
 from fedpcs.trial.assemble import Trial
@@ -10,7 +11,7 @@ from fedpcs.trial.loop import Finished
 from fedpcs.trial.records import GameSummary, StudyResult, TrialResult
 from fedpcs.trial.round_log import finite_or_none
 from fedpcs.trial.run_store import RunStore
-from fedpcs.trial.schedule import Schedule, selection_of
+from fedpcs.trial.schedule import selection_of
 
 
 def trial_result(
@@ -43,7 +44,7 @@ def trial_result(
             exploitability=schedule.exploitability,
             settled_by=schedule.settled_by,
             reward=schedule.reward.tolist(),
-            announced_mean_budget=schedule.announced_mean.tolist(),
+            mean_budget=schedule.mean_budget.tolist(),
         ),
         num_test=num_tests,
         num_parameters=plan.layout.num_parameters,

@@ -40,7 +40,7 @@ def spread(values: Sequence[float]) -> Spread:
         2.0
     """
     if not len(values):
-        return Spread()
+        return Spread(minimum=0.0, median=0.0, maximum=0.0)
     return Spread(minimum=min(values), median=statistics.median(values), maximum=max(values))
 
 
@@ -52,7 +52,7 @@ def spent_so_far(state: ServerState, delta: float, is_gaussian: bool) -> Spent:
     """
     charged = np.sort(state.spent[state.spent > 0])
     if charged.size == 0:
-        return Spent()
+        return Spent(rho=spread([]), epsilon=spread([]), num_clients=0)
     # Imported here because it brings SciPy, for which a run without privacy need not wait.
     from fedpcs.privacy.conversion import Method, to_epsilon
 
@@ -109,7 +109,7 @@ def round_record(
     extra: dict[str, Any],
 ) -> RoundRecord:
     """Return a round's line, after `close_round` led to `state`."""
-    budget = plan.budget[opened.round_index]
+    budget = plan.schedule.budget[opened.round_index]
     return RoundRecord(
         **_attempt(opened, heard),
         round=opened.round_index,
@@ -117,9 +117,9 @@ def round_record(
         draw=DrawSummary(**asdict(report_round(state.tally, opened.draw, moved.weights))),
         drift=moved.drift,
         num_capped=moved.num_capped,
-        announced_mean_budget=float(plan.mean_budget[opened.round_index]),
-        reward=float(plan.reward[opened.round_index]),
-        mean_budget=float(budget[~state.has_left].mean()) if not state.has_left.all() else 0.0,
+        mean_budget=float(plan.schedule.mean_budget[opened.round_index]),
+        reward=float(plan.schedule.reward[opened.round_index]),
+        realised_mean_budget=float(budget[~state.has_left].mean()) if not state.has_left.all() else 0.0,
         cohort_budget=float(budget[opened.draw.clients].sum()),
         paid=float(moved.reward.sum()),
         paid_so_far=state.paid,

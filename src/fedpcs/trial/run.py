@@ -17,6 +17,7 @@ from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import BudgetExhausted, DeviceLost, InvalidInput
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.datasets import Dataset
@@ -43,7 +44,7 @@ from fedpcs.trial.records import DataIdentity, RoundRecord
 from fedpcs.trial.replanning import Replanner
 from fedpcs.trial.results import run_result, trial_result
 from fedpcs.trial.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
-from fedpcs.trial.schedule import Schedule, is_played, selection_of
+from fedpcs.trial.schedule import is_played, selection_of
 from fedpcs.trial.schedule_store import remembered_schedule, schedule_key, schedule_path
 from fedpcs.trial.stop_signal import stop_signal
 from fedpcs.trial.tensorboard_log import check_installed, tensorboard_log
@@ -264,7 +265,7 @@ def _make_engine(session: _Session, plan: ServerPlan, model: nn.Module, data: Pa
         model,
         data,
         num_workers=config.engine.num_workers,
-        num_slots=int(plan.cohort_size.max()),
+        num_slots=int(plan.schedule.cohort_size.max()),
         deadline_seconds=deadline,
     )
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
 from fedpcs.report.page import NothingToDraw
-from fedpcs.report.palette import LineStyle, line_styles
+from fedpcs.report.palette import LineStyle, line_styles, short
 from fedpcs.studies.points import TradeOff
 
 Cost = Literal["epsilon", "paid"]
@@ -54,7 +54,9 @@ def tradeoff_figure(points: Sequence[TradeOff], against: Cost, title: str, note:
     style.percent_ticks(axes.yaxis)
     axes.set_ylabel("accuracy, mean ± 1 std", color=style.INK)
     named = [Line2D([], [], marker="o", **styles[name].line) for name in dict.fromkeys(one.label for one in costs)]
-    rules = [Line2D([], [], marker=shape, color=style.INK, linestyle="", label=rule) for rule, shape in shapes.items()]
+    rules = [
+        Line2D([], [], marker=shape, color=style.INK, linestyle="", label=short(rule)) for rule, shape in shapes.items()
+    ]
     style.legend(axes, named + (rules if len(rules) > 1 else []))
     return figure
 

@@ -6,6 +6,7 @@ figure of all samplers in one setting, or raises `NothingToDraw` with a sentence
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -24,4 +25,4 @@ def figure_modules() -> list[ModuleType]:
 def drawings_of(group: Group, place: str = "") -> Iterator[Drawing]:
     """Give all figures of one setting, still to be drawn."""
     for module in figure_modules():
-        yield Drawing(module.TOPIC, lambda draw=module.draw: draw(group), place)
+        yield Drawing(module.TOPIC, functools.partial(module.draw, group), place)

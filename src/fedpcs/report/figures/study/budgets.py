@@ -75,7 +75,7 @@ def games_played(group: Group) -> list[Played]:
     """Return the games that were played, one for each announcement."""
     games: dict[object, list[Series]] = {}
     for series in group.series:
-        announced = tuple(series.results[0].game.announced_mean_budget) if series.done else ()
+        announced = tuple(series.results[0].game.mean_budget) if series.done else ()
         if any(trial.rounds for trial in series.trials) and _is_played(group, series):
             games.setdefault(announced or series.sampler, []).append(series)
     return [_played(group, together) for together in games.values()]
@@ -83,7 +83,7 @@ def games_played(group: Group) -> list[Played]:
 
 def _is_played(group: Group, series: Series) -> bool:
     if not series.done:
-        return config_of(group).privacy.mode != "none"
+        return config_of(group).privacy.is_private
     return any(result.game.standing != "not-played" for result in series.results)
 
 
@@ -93,7 +93,7 @@ def _played(group: Group, samplers: Sequence[Series]) -> Played:
     label = look.label if len(samplers) == 1 else f"{look.label} + {len(samplers) - 1} more"
     if len(samplers) == len(group.series) > 1:
         label = "all samplers"
-    spent = [track for one in samplers for track in one.settled_tracks(lambda line: line.mean_budget)]
+    spent = [track for one in samplers for track in one.settled_tracks(lambda line: line.realised_mean_budget)]
     drawn = [
         track
         for one in samplers
@@ -103,7 +103,7 @@ def _played(group: Group, samplers: Sequence[Series]) -> Played:
         replace(look, label=label),
         mean_track(spent),
         mean_track(drawn),
-        _path(done[0].game.announced_mean_budget) if done else None,
+        _path(done[0].game.mean_budget) if done else None,
         _path(done[0].game.reward) if done else None,
     )
 

@@ -21,11 +21,12 @@ def draw(group: Group) -> Figure:
     ]
     privacy = config_of(group).privacy
     if not charged:
-        reason = "without privacy (mode none) no budget is charged" if privacy.mode == "none" else "nobody is charged"
+        reason = "without privacy (mode none) no budget is charged" if not privacy.is_private else "nobody is charged"
         raise NothingToDraw(f"Nothing is spent: {reason}.")
     note = "Over the clients charged so far and over seeds: the greatest; fainter, the median."
-    if privacy.mode == "paper":
-        note += " By the paper's calibration, which is not proven."
+    level = privacy.protection.level
+    if level is not None and not level.is_proven:
+        note += f" No guarantee: {level.caveat}."
     figure, (axes,) = style.new_figure(TOPIC, note=note, height_inches=3.5)
     styles, shown = styles_of(group), [0.0]
     for series in charged:

@@ -65,7 +65,7 @@ def epsilon_of(one: TrialData) -> FloatArray:
     """
     config, path = one.cell.config, one.ledger
     epsilon = np.zeros(config.data.num_clients)
-    if config.privacy.mode == "none":
+    if not config.privacy.is_private:
         return epsilon
     if not path.is_file() or path.stat().st_size == 0:  # opened, it would become a new ledger
         raise CorruptFile(f"{path}: is not there, or empty.")
