@@ -483,13 +483,13 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
 def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_computed(
     arguments, tmp_path, monkeypatch, capsys
 ):
-    from fedpcs.exhibits import registry
+    from fedpcs.exhibits import exhibit
     from fedpcs.studies import plan as sweep_plan
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").write_text("")
     monkeypatch.setattr(sweep_plan, "plan_sweep", lambda *_: pytest.fail("a sweep was planned"))
-    monkeypatch.setattr(registry, "declaration", lambda name: pytest.fail("an exhibit was made"))
+    monkeypatch.setattr(exhibit, "declaration", lambda name: pytest.fail("an exhibit was made"))
     code, out, err = said_by(arguments, monkeypatch, capsys)
     assert (code, out) == (2, "")
     assert "is a file; give a folder." in err

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from made_cells import made
 
-from fedpcs.exhibits.exhibit import Request, build
-from fedpcs.exhibits.registry import Profile, declaration
+from fedpcs.exhibits.exhibit import Request, build, declaration
+from fedpcs.exhibits.registry import Profile
 from fedpcs.exhibits.trials import setting_of, shrunk, trained
 from fedpcs.report.page import Page
 from fedpcs.studies.grid import Cell

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fedpcs.exhibits.exhibit import Gathered, Request, build
+from fedpcs.exhibits.exhibit import Gathered, Request, build, declaration
 from fedpcs.exhibits.games import Games
-from fedpcs.exhibits.registry import declaration
 from fedpcs.game.config import GameFile
 from fedpcs.report.page import Page
 

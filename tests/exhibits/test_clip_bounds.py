@@ -78,7 +78,7 @@ def test_the_edge_of_a_cliff_is_found() -> None:
 @pytest.mark.parametrize(("variant", "behaviour"), [(CALIBRATED, "rational"), (SELFISH, "selfish")])
 def test_calibration_asks_random_alone_with_clients_as_in_the_variant(variant: str, behaviour: str) -> None:
     asked: list[Cell] = []
-    found = calibrate_bound(QUICK, variant, 0.7469, runner(lambda cell: falling(bound_of(cell)), asked))
+    found = calibrate_bound(QUICK, variant, 0.7469, runner(lambda cell: max(0.0, falling(bound_of(cell))), asked))
     assert abs(falling(found.taken) - 0.7469) <= 0.01
     assert {(cell.sampler, cell.config.data.partition) for cell in asked} == {("random", "iid")}
     assert {cell.config.game.behaviour for cell in asked} == {behaviour}

@@ -11,9 +11,9 @@ from small_games import GAMES, page_of, solved_page
 from fedpcs.errors import InvalidInput
 from fedpcs.exhibits import games
 from fedpcs.exhibits.drawings import lines_figure
-from fedpcs.exhibits.exhibit import Request
+from fedpcs.exhibits.exhibit import Request, declaration
 from fedpcs.exhibits.games import FromGames, Games, GameSpec
-from fedpcs.exhibits.registry import EXHIBITS, check_dataset, declaration, listed
+from fedpcs.exhibits.registry import EXHIBITS, check_dataset, listed
 from fedpcs.game import make_game, solve, uniform
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.report.palette import line_styles

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from fedpcs.cli import app, study_table
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
-from fedpcs.exhibits import registry, reproduce
+from fedpcs.exhibits import exhibit, reproduce
 from fedpcs.exhibits.exhibit import Exhibit, Gathered
 from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
 from fedpcs.privacy.events import CLIENT_LEVEL, Family
@@ -734,7 +734,7 @@ def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(whole, tmp_pa
         asked.append([one.cell.seed for one in done])
         return Gathered(None, comparison_page("curves", done))
 
-    monkeypatch.setattr(registry, "declaration", lambda name: Exhibit(title="Curves", gather=gather))
+    monkeypatch.setattr(exhibit, "declaration", lambda name: Exhibit(title="Curves", gather=gather))
     with pytest.raises(CorruptFile, match="1 finished cells cannot be read"):
         reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
     assert asked == [[0, 1, 0]]
@@ -753,7 +753,7 @@ def test_cells_that_only_sought_something_are_told_where_other_code_ran_them(who
         request.run(cells[:1])
         return Gathered(None, comparison_page("curves", request.run(cells[1:])))
 
-    monkeypatch.setattr(registry, "declaration", lambda name: Exhibit(title="Curves", gather=gather))
+    monkeypatch.setattr(exhibit, "declaration", lambda name: Exhibit(title="Curves", gather=gather))
     reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
     page = (tmp_path / "curves-fashion-mnist-quick" / "report.md").read_text()
     assert "Cells were run by different versions of fedpcs's code" in page

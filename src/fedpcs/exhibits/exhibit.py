@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -71,6 +72,13 @@ class Exhibit(Generic[Results]):
     drawings: Callable[[Results], Iterable[Drawing]] | None = None
     records: Callable[[Results], Iterable[Mapping[str, Any]]] | None = None
     claims_heading: str | None = None
+
+
+def declaration(name: str) -> Exhibit[Any]:
+    """Load an exhibit's declaration."""
+    module, _, attribute = listed(name).place.partition(":")
+    found: Exhibit[Any] = getattr(import_module(f"fedpcs.exhibits.{module}"), attribute)
+    return found
 
 
 def build(exhibit: Exhibit[Results], request: Request, gathered: Gathered[Results]) -> Page:

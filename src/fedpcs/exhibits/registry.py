@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from fedpcs.exhibits.exhibit import Exhibit
 
 Profile = Literal["quick", "paper"]  # for two cores, or the paper's sizes
 
@@ -99,10 +95,3 @@ def check_dataset(name: str, dataset: str) -> None:
     only = listed(name).only_dataset
     if only is not None and dataset != only:
         raise InvalidInput(f"--dataset: {name} is shown on {only} alone, got {dataset!r}. Leave it out.")
-
-
-def declaration(name: str) -> Exhibit[Any]:
-    """Load an exhibit's declaration."""
-    module, _, attribute = listed(name).place.partition(":")
-    found: Exhibit[Any] = getattr(import_module(f"fedpcs.exhibits.{module}"), attribute)
-    return found

@@ -70,7 +70,7 @@ def reproduce(
     code_digest()  # of the files as they are now, when they are loaded
     trials = _Trials(CellStore(root), data_dir, num_jobs, only_done)
     request = exhibit.Request(name, profile, dataset, data_dir, trials.run, say)
-    declared = registry.declaration(name)
+    declared = exhibit.declaration(name)
     try:
         page = exhibit.build(declared, request, declared.gather(request))
     except Unfinished as error:
