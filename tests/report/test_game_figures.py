@@ -192,7 +192,7 @@ def test_welfare_bars_are_the_results_and_prices_are_their_ratios(found: Equilib
 
 def test_where_welfare_is_not_positive_no_price_is_drawn() -> None:
     figure = comparison_figures.welfare_figure(solved_game("no reward"))
-    assert "means nothing" in words(figure)
+    assert "welfare not positive" in words(figure)
     assert "none: welfare not positive" in words(figure)
     assert not [line for line in figure.axes[1].get_lines() if line.get_marker() == "o"]
 
