@@ -40,8 +40,8 @@ from fedpcs.exhibits.clip_bounds import (
 from fedpcs.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.exhibits.registry import EXHIBITS, exhibit
 from fedpcs.learning.datasets import DATASETS
+from fedpcs.report.columns import noise_to_signal
 from fedpcs.report.study_page import comparison_page
-from fedpcs.report.tables import noise_to_signal
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.groups import group
 
