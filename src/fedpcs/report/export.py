@@ -6,7 +6,6 @@ import csv
 import importlib
 import importlib.util
 import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
