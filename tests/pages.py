@@ -109,7 +109,7 @@ class Reader(HTMLParser):
         self.text += data
         if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
-        if self.open and self.open[-1] == "td":
+        if "td" in self.open:
             self.cells[self.heading][-1] += data
         if "td" in self.open and "strong" in self.open:
             self.bold.append(data)

@@ -10,7 +10,7 @@ from pages import contrast, read
 from test_study_page import configuration, group_of, write_run
 
 from fedpcs.report import palette, style
-from fedpcs.report.figures.caps import Usage, _draw_usage
+from fedpcs.report.figures.caps import Usage, draw_usage
 from fedpcs.report.figures.lines import curves_figure
 from fedpcs.report.figures.study import accuracy, draws, epsilon, loss, noise
 from fedpcs.report.figures.theory import account_figure
@@ -103,7 +103,7 @@ def test_other_figures_have_the_same():
     bars = [to_hex(bar.get_edgecolor()).upper() for bar in account_figure(trials).axes[0].patches]
     assert bars == [look(name)[0] for name in NAMES] * len(parts)
     _, (axes,) = style.new_figure("")
-    _draw_usage(axes, Usage(np.array([0.9, 0.8])), Usage(np.array([0.7, 0.6])), 0)
+    draw_usage(axes, {"FedPCS": Usage(np.array([0.9, 0.8])), "random": Usage(np.array([0.7, 0.6]))})
     named = {text.get_text(): text.get_color() for text in axes.get_legend().get_texts()}
     assert (named["FedPCS"], named["random"]) == (look("fedpcs")[0], look("random")[0])
 

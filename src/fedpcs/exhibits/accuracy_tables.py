@@ -19,17 +19,11 @@ from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
+from fedpcs.report.columns import Column, accuracy_text
 from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.study_page import REFERENCE
-from fedpcs.report.tables import (
-    Column,
-    accuracy_text,
-    difference_tables,
-    difference_text,
-    sampler_table,
-    spending_table,
-)
+from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table
 from fedpcs.studies.grid import hajek_or_own
 from fedpcs.studies.paired import mean_and_std
 from fedpcs.studies.points import Bar

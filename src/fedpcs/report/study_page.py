@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fedpcs import _format
+from fedpcs.report.columns import seed_text
 from fedpcs.report.figures.partition import split_text
 from fedpcs.report.figures.study import drawings_of
 from fedpcs.report.headline import headline as headline_of
 from fedpcs.report.page import Page
-from fedpcs.report.tables import seed_text, study_tables
+from fedpcs.report.tables import study_tables
 from fedpcs.report.warnings import warnings_of
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.promise import promise

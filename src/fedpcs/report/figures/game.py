@@ -55,38 +55,22 @@ def draw_all(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> list[
 
 def mean_field_figure(found: Equilibrium) -> Figure:
     """Draw φ(t) sweep by sweep, the last one on top (paper, Fig. 3)."""
-    history, rounds = found.history, found.history.shape[1]
+    history, mean = found.history, found.profile.mean_budget
     figure, (axes,) = style.new_figure("Mean budget by sweep", note=_certificate_text(found))
     shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int))
     for index in shown[:-1]:
-        shade = style.VERMILION if index == 0 else style.PALE
-        axes.plot(history[index], color=shade, linewidth=1.0)
-    last = len(history) - 1
-    axes.plot(history[-1], color=style.BLUE, linewidth=2.6, marker=style.marker(rounds), label="last sweep")
-    style.span(axes, np.vstack((history, found.profile.mean_budget)))
+        colour, label = (style.VERMILION, "before the first") if index == 0 else (style.PALE, "_")
+        axes.plot(history[index], color=colour, linewidth=1.0, label=label)
+    axes.plot(history[-1], color=style.BLUE, linewidth=2.6, marker=style.marker(mean.size), label="last sweep")
+    # Stationary responses follow an announced mean; played out, the same retentions create another one.
+    if np.abs(mean - history[-1]).max() > 0.02 * np.ptp(history):
+        axes.plot(mean, color=style.INK, linewidth=1.6, linestyle=style.DASHES, label="played")
+    style.span(axes, np.vstack((history, mean)))
     axes.set_ylabel("mean budget φ(t), ρ of zCDP", color=style.INK)
     style.caption(axes, "Mean privacy budget before the first sweep and after each")
-    style.round_axis(axes, rounds)
-    labels = [
-        style.EndLabel("before the first", float(history[0, -1]), style.VERMILION),
-        style.EndLabel(f"sweep {last}, the last", float(history[-1, -1]), style.BLUE),
-    ]
-    if np.abs(history[1] - history[-1]).max() > 0.02 * np.ptp(history):
-        labels.append(style.EndLabel("sweep 1", float(history[1, -1]), style.GREY))
-    style.label_ends(axes, [*labels, *_draw_played(axes, found)])
+    style.round_axis(axes, mean.size)
+    style.legend(axes)
     return figure
-
-
-def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
-    """Draw the mean of the budgets clients end up with, where it is not what the last sweep says.
-
-    Stationary responses follow an announced mean; played out, the same retentions create another one.
-    """
-    mean, announced = found.profile.mean_budget, found.history[-1]
-    if np.abs(mean - announced).max() <= 0.02 * np.ptp(found.history):
-        return []
-    axes.plot(mean, color=style.INK, linewidth=1.6, linestyle=style.DASHES, label="played")
-    return [style.EndLabel("what they play", float(mean[-1]), style.INK)]
 
 
 def _certificate_text(found: Equilibrium) -> str:
@@ -104,18 +88,19 @@ def _certificate_text(found: Equilibrium) -> str:
 
 def budget_figure(found: Equilibrium) -> Figure:
     """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
-    rounds, mean = found.profile.mean_budget.size, found.profile.mean_budget
+    mean = found.profile.mean_budget
     figure, (axes,) = style.new_figure("Budgets over rounds")
-    if found.game.population.num_types <= _MOST_LINES:
-        labels = []
+    is_few = found.game.population.num_types <= _MOST_LINES
+    if is_few:
         _draw_each(figure, axes, found)
     else:
-        labels = _draw_bands(axes, found)
-    axes.plot(mean, color="white", linewidth=5.0)
-    axes.plot(mean, color=style.INK, linewidth=2.6, marker=style.marker(rounds), label="mean")
+        _draw_bands(axes, found)
+    axes.plot(mean, color="white", linewidth=5.0, label="_")
+    axes.plot(mean, color=style.INK, linewidth=2.6, marker=style.marker(mean.size), label="mean")
     axes.set_ylabel("privacy budget, ρ of zCDP", color=style.INK)
-    style.round_axis(axes, rounds)
-    style.label_ends(axes, [*labels, style.EndLabel("mean", float(mean[-1]), style.INK)])
+    style.round_axis(axes, mean.size)
+    if not is_few:
+        style.legend(axes)
     return figure
 
 
@@ -135,32 +120,29 @@ def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
     bar = figure.colorbar(lines, ax=axes, pad=0.02, aspect=30)
     bar.set_label("privacy aversion ψ", color=style.INK)
     bar.outline.set_visible(False)
-    style.caption(axes, f"One line per {'client' if crowd.is_individual else 'type of client'}")
+    style.caption(axes, f"One line per {'client' if crowd.is_individual else 'type of client'}; thick: their mean")
 
 
-def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
+def _draw_bands(axes: Axes, found: Equilibrium) -> None:
     budget, crowd = found.profile.budget, found.game.population
-    levels = (0.05, 0.25, 0.75, 0.95)
     # Equal weights need no sorting, which a million clients would feel.
     weight = None if crowd.is_individual else crowd.weight
-    rows = [np.quantile(row, levels, weights=weight, method="inverted_cdf") for row in budget]
-    low, lower, upper, high = np.array(rows).T
-    axes.fill_between(range(len(rows)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
-    axes.fill_between(range(len(rows)), lower, upper, color=style.PALE, linewidth=0)
-    labels = []
-    edges = np.quantile(crowd.privacy_aversion, (0.25, 0.75), weights=weight, method="inverted_cdf")
-    quarters = (
+
+    def quantiles(values: FloatArray, *levels: float) -> FloatArray:
+        return np.quantile(values, levels, weights=weight, method="inverted_cdf")
+
+    low, lower, upper, high = np.array([quantiles(row, 0.05, 0.25, 0.75, 0.95) for row in budget]).T
+    axes.fill_between(range(len(low)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
+    axes.fill_between(range(len(low)), lower, upper, color=style.PALE, linewidth=0)
+    edges = quantiles(crowd.privacy_aversion, 0.25, 0.75)
+    for who, colour, label in (
         (crowd.privacy_aversion <= edges[0], style.GREEN, "least averse quarter"),
         (crowd.privacy_aversion >= edges[1], style.VERMILION, "most averse quarter"),
-    )
-    for who, colour, words in quarters:
-        path = budget @ (crowd.weight * who / crowd.weight[who].sum())
-        axes.plot(path, color=colour, linewidth=1.8)
-        labels.append(style.EndLabel(words, float(path[-1]), colour))
+    ):
+        axes.plot(budget @ (crowd.weight * who / crowd.weight[who].sum()), color=colour, linewidth=1.8, label=label)
     style.span(axes, np.array([low, high]))
     what = f"{crowd.num_types:,} {'clients' if crowd.is_individual else 'types of client'}"
     style.caption(axes, f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means")
-    return labels
 
 
 def reward_figure(found: Equilibrium) -> Figure:
@@ -174,18 +156,12 @@ def reward_figure(found: Equilibrium) -> Figure:
     top.set_ylabel("reward $R_t$\n(per unit of budget)", color=style.INK)
     style.caption(top, f"Rewards announced (policy: {found.reward.policy})")
     bottom.fill_between(range(rounds), paid, color=style.ORANGE, alpha=0.35, linewidth=0)
-    bottom.plot(paid, color=style.ORANGE, linewidth=1.2)
+    bottom.plot(paid, color=style.DARK_ORANGE, linewidth=1.2, label="of it, rewards")
     bottom.plot(cost, color=style.INK, linewidth=2.2, marker=style.marker(rounds), label="cost")
     style.span(bottom, cost, from_zero=True)
     bottom.set_ylabel("cost per round", color=style.INK)
     style.caption(bottom, "The server's expected cost: accuracy lost plus rewards paid, as it weighs them")
-    style.label_ends(
-        bottom,
-        [
-            style.EndLabel("cost", float(cost[-1]), style.INK),
-            style.EndLabel("of it, rewards", float(paid[-1]), style.DARK_ORANGE),
-        ],
-    )
+    style.legend(bottom)
     style.round_axis(top, rounds, label="")
     style.round_axis(bottom, rounds)
     return figure

@@ -118,21 +118,12 @@ def _draw_price(axes: Axes, price: welfare.PriceOfAnarchy) -> None:
     axes.set_xscale("log")
     axes.set_xlim(0.9, 6.0 * max([2.0, *known]))
     for row, value, colour in rows:
-        if value is None:
-            words = "none: welfare not positive"
-            axes.annotate(
-                words,
-                (1.0, row),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                color=style.GREY,
-            )
-            continue
-        axes.plot([1.0, value], [row, row], color=colour, linewidth=2.0)
-        axes.plot(value, row, "o", color=colour, markersize=8)
-        axes.annotate(_ratio(value), (value, row), (9, 0), textcoords="offset points", va="center", fontsize=9.5)
+        text = "none: welfare not positive" if value is None else _ratio(value)
+        place = 1.0 if value is None else value
+        axes.plot([1.0, place], [row, row], color=colour, linewidth=2.0)
+        if value is not None:
+            axes.plot(value, row, "o", color=colour, markersize=8)
+        axes.annotate(text, (place, row), (9, 0), textcoords="offset points", va="center", fontsize=9.5)
     axes.axvline(1.0, color=style.INK, linewidth=0.8)
     axes.set_ylim(3.55, -0.55)
     axes.set_yticks([])
