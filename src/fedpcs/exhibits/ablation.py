@@ -105,7 +105,7 @@ class Part:
     found: Mapping[str, Series]
 
     @property
-    def printed(self) -> Printed | None:
+    def printed(self) -> Printed:
         """What the paper prints for FedPCS."""
         return printed_accuracy(self.dataset, 0.2, self.split, "fedpcs")
 
@@ -163,7 +163,7 @@ def _gains(label: str) -> Callable[[Part], Judged | None]:
 
 def _best_rule(part: Part) -> Judged | None:
     """Say which rule brings FedPCS furthest, and whether to what the paper prints for it."""
-    if not part.rules or part.printed is None:
+    if not part.rules:
         return None
     best, series = next(iter(part.rules.items()))
     verdict = on_level(series.accuracy, part.printed.mean / 100.0)
@@ -219,7 +219,7 @@ def _tables_of(part: Part) -> Iterable[Table]:
             (
                 rule,
                 _format.share_and_spread(*summary(series)),
-                "–" if part.printed is None else _format.points(summary(series)[0] - part.printed.mean / 100.0),
+                _format.points(summary(series)[0] - part.printed.mean / 100.0),
             )
             for rule, series in part.rules.items()
         )
@@ -249,11 +249,7 @@ EXHIBIT = Exhibit(
     headline=_headline,
     claims=(
         *map(_gain_claim, GAINS),
-        Claim(
-            lambda part: f"{part.split}: FedPCS comes to {part.printed.mean if part.printed else '–'} %.",
-            _best_rule,
-            parts_of,
-        ),
+        Claim("{0.split}: FedPCS comes to {0.printed.mean} %.".format, _best_rule, parts_of),
     ),
     claims_heading="What each step should gain, and what it did",
     tables=_tables,

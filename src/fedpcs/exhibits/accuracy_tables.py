@@ -19,22 +19,17 @@ from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
-from fedpcs.report.columns import Column, accuracy_text
+from fedpcs.report.columns import COST, NOISE, Column, accuracy_text
 from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.study_page import REFERENCE
 from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table
-from fedpcs.studies.grid import hajek_or_own
+from fedpcs.studies.grid import Cell, hajek_or_own
 from fedpcs.studies.paired import mean_and_std
 from fedpcs.studies.points import Bar
 from fedpcs.studies.results import Group, Series, against, compared, has_common_seed, summary
 
-_SPACE = "\N{NO-BREAK SPACE}"
-_ACCURACY = (
-    "mean ± standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence "
-    "put it above every other"
-)
-_W = "clipping bound of the update, to which the noise is proportional"
+_ACCURACY = "Mean ± standard deviation over seeds. Bold only where joint 95 % intervals put it above every other."
 _CALIBRATION = (
     "W is the same for all. It was sought on random sampling alone, IID, by test records and the mean of the table's "
     "seeds, for the accuracy the paper prints for it; or, where so short a training stays below that, for the same "
@@ -91,34 +86,27 @@ def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, dict[str, 
     Clients train on fewer records while some are held out, and noise is W over their number: W is lowered by as much,
     so that rules are tried under the noise of the table.
     """
-    lowered = bound * (1.0 - clip_bounds.VALIDATION_SHARE)
-    cells = {
-        (name, rule): clip_bounds.validation_cells(
-            setting, name, [lowered], {} if rule == UNDOES else {"sampling.rule": rule}
-        )
-        for name in SAMPLERS
-        for rule in TRIED
+    bounds = [bound * (1.0 - clip_bounds.VALIDATION_SHARE)]
+
+    def cells(name: str, rule: str) -> list[Cell]:
+        return clip_bounds.validation_cells(setting, name, bounds, {} if rule == UNDOES else {"sampling.rule": rule})
+
+    places = [(name, rule) for name in SAMPLERS for rule in TRIED]
+    done = run([cell for place in places for cell in cells(*place)])
+    what = "rules are tuned"
+    return {
+        name: {rule: clip_bounds.accuracies_of(cells(name, rule), done, what) for rule in TRIED} for name in SAMPLERS
     }
-    wanted = [cell for some in cells.values() for cell in some]
-    reached = iter(clip_bounds.accuracies_of(wanted, run(wanted), "rules are tuned"))
-    found = {place: [next(reached) for _ in some] for place, some in cells.items()}
-    return {name: {rule: found[name, rule] for rule in TRIED} for name in SAMPLERS}
 
 
 def _rules_table(tried: dict[str, dict[str, list[float]]], rules: dict[str, str]) -> Table:
-    rows = tuple(
-        (
-            name,
-            hajek_or_own(name),
-            *(_format.share_and_spread(*mean_and_std(each[rule])) for rule in TRIED),
-            rules[name],
-        )
-        for name, each in tried.items()
-    )
+    def accuracies(name: str) -> list[str]:
+        return [clip_bounds.accuracy_text(tried[name][rule]) for rule in TRIED]
+
     return Table(
         "What was tried, on validation records",
         ("sampler", "rule that undoes its draw", *TRIED, "taken"),
-        rows,
+        tuple((name, hajek_or_own(name), *accuracies(name), rules[name]) for name in tried),
         note=f"{len(clip_bounds.TUNING_SEEDS)} trainings each, IID, seeds that no table has, W lowered with clients' "
         "records so that noise is the table's; no test record was read.",
     )
@@ -132,60 +120,54 @@ class Place:
     group: Group
 
     @property
-    def split(self) -> str:
-        """How records are dealt out."""
-        return str(self.group.point["data.partition"])
+    def at(self) -> tuple[float, str]:
+        """Ratio and split."""
+        return float(self.group.point["sampling.sampling_ratio"]), str(self.group.point["data.partition"])
 
     @property
     def label(self) -> str:
         """Split and ratio."""
-        return f"{self.split}, τ = {self._ratio:g}"
+        return f"{self.at[1]}, τ = {self.at[0]:g}"
 
-    @property
-    def _ratio(self) -> float:
-        return float(self.group.point["sampling.sampling_ratio"])
-
-    def printed(self, sampler: str) -> Printed | None:
+    def printed(self, sampler: str = REFERENCE) -> Printed:
         """Return what the paper prints for a sampler."""
-        return printed_accuracy(self.dataset, self._ratio, self.split, sampler)
+        return printed_accuracy(self.dataset, *self.at, sampler)
 
     @property
     def claimed_lead(self) -> float:
         """By how many points the paper's FedPCS is above the paper's best baseline."""
-        means = {name: value.mean for name in SAMPLERS if (value := self.printed(name)) is not None}
-        return means.pop(REFERENCE) - max(means.values())
+        return self.printed().mean - max(self.printed(name).mean for name in SAMPLERS if name != REFERENCE)
 
     @property
-    def compared(self) -> tuple[Series, list[Series]] | None:
-        """FedPCS, and the baselines it can be compared with, the best first; None where the paper or we have none."""
+    def rivals(self) -> list[Series]:
+        """The baselines that FedPCS can be compared with, the best first; none without the best of all."""
         ours, others = self.group.of(REFERENCE), [one for one in self.group.series if one.sampler != REFERENCE]
         others.sort(key=lambda one: float(one.accuracy.mean()), reverse=True)
-        if ours is None or not others or not has_common_seed(ours, others[0]) or self.printed(REFERENCE) is None:
-            return None
-        return ours, [one for one in others if has_common_seed(ours, one)]
+        if ours is None or not others or not has_common_seed(ours, others[0]):
+            return []
+        return [one for one in others if has_common_seed(ours, one)]
 
 
-def _places(results: Trained) -> list[Place]:
-    return [Place(results.dataset, one) for one in results.groups if Place(results.dataset, one).compared is not None]
+def _all_places(results: Trained) -> list[Place]:
+    return [Place(results.dataset, one) for one in results.groups]
 
 
 def _skewed_places(results: Trained) -> list[Place]:
-    return [one for one in _places(results) if one.split == "dirichlet"]
+    return [one for one in _all_places(results) if one.at[1] == "dirichlet"]
 
 
 def _level(place: Place) -> Judged | None:
-    printed = place.printed(REFERENCE)
-    if place.compared is None or printed is None:
+    ours = place.group.of(REFERENCE)
+    if ours is None or not place.rivals:
         return None
-    ours, _ = place.compared
     found = f"{place.group.variant}: {_format.share_and_spread(*summary(ours))}."
-    return on_level(ours.accuracy, printed.mean / 100.0), found
+    return on_level(ours.accuracy, place.printed().mean / 100.0), found
 
 
 def _lead(place: Place) -> Judged | None:
-    if place.compared is None:
+    ours, rivals = place.group.of(REFERENCE), place.rivals
+    if ours is None or not rivals:
         return None
-    ours, rivals = place.compared
     leads = [against(ours, one, len(rivals)) for one in rivals]
     found = (
         f"{place.group.variant}: {difference_text(leads[0])} points from {rivals[0].sampler}, the best baseline "
@@ -196,52 +178,44 @@ def _lead(place: Place) -> Judged | None:
 
 
 def _claims(places: Callable[[Trained], list[Place]]) -> tuple[Claim, ...]:
-    return (
-        Claim(lambda place: f"{place.label}: FedPCS comes to {place.printed(REFERENCE).mean} %.", _level, places),
-        Claim(
-            lambda place: f"{place.label}: FedPCS is {place.claimed_lead:.1f} points above the best baseline.",
-            _lead,
-            places,
-        ),
-    )
+    lead = "{0.label}: FedPCS is {0.claimed_lead:.1f} points above the best baseline."
+    level = Claim(lambda place: f"{place.label}: FedPCS comes to {place.printed().mean} %.", _level, places)
+    return level, Claim(lead.format, _lead, places)
 
 
 def _tables(results: Trained) -> Iterable[Table]:
     yield from difference_tables(results.groups)
-    for one in results.groups:
-        yield _table(Place(results.dataset, one))
+    yield from map(_table, _all_places(results))
     yield spending_table(results.groups)
     yield from results.search
 
 
 def _table(place: Place) -> Table:
-    ours, reference = place.group.of(REFERENCE), place.printed(REFERENCE)
+    ours = place.group.of(REFERENCE)
     beside = {one.other: one for one in compared(place.group)}
 
     def printed(series: Series) -> str:
-        value = place.printed(series.sampler)
-        return "–" if value is None else f"{value.mean:.2f}{_SPACE}±{_SPACE}{value.std:.2f}{_SPACE}%"
+        mean, std = place.printed(series.sampler)
+        return f"{mean:.2f} ± {std:.2f} %".replace(" ", "\N{NO-BREAK SPACE}")
 
-    def measured_lead(series: Series) -> str:
-        return beside[series.sampler].words("accuracy") if ours and series.sampler in beside else "–"
+    def lead(series: Series) -> str:
+        return "–" if ours is None or series is ours else beside[series.sampler].words("accuracy")
 
     def printed_lead(series: Series) -> str:
-        value = place.printed(series.sampler)
-        is_rival = ours is not None and series is not ours
-        return f"{reference.mean - value.mean:+.1f}" if is_rival and value and reference else "–"
+        return (
+            "–"
+            if ours is None or series is ours
+            else f"{place.printed().mean - place.printed(series.sampler).mean:+.1f}"
+        )
 
     columns = (
         Column("accuracy", _ACCURACY, lambda series: accuracy_text(series, ours)),
-        Column("paper", "as printed", printed),
-        Column("fedpcs against it", "ours, the accuracy of the first table", measured_lead),
-        Column("paper's difference", "of the printed means, in points", printed_lead),
-        Column("W", _W, lambda series: f"{float(series.done[0].cell.config.privacy.clip_norm):g}"),
-        Column("rule", "of aggregation", lambda series: series.done[0].rounds[-1].rule),
-        Column(
-            "reads in clear",
-            "what it learns beyond the noise",
-            lambda series: series.results[0].disclosure or "nothing",
-        ),
+        Column("paper", "As printed.", printed),
+        Column("fedpcs against it", "Ours, the accuracy of the first table.", lead),
+        Column("paper's difference", "Of the printed means, in points.", printed_lead),
+        NOISE[0],
+        Column("rule", "Of aggregation.", lambda series: series.done[0].rounds[-1].rule),
+        COST[-1],
     )
     variant = place.group.variant
     return replace(sampler_table([place.group], f"{variant}: {place.label}", columns), note=_NOTES[variant])
@@ -306,7 +280,7 @@ def _skew_drawings(results: Trained) -> Iterable[Drawing]:
 
 
 def _variant(title: str, gather: Callable[[Request], Gathered[Trained]]) -> Exhibit[Trained]:
-    return Exhibit(title=title, gather=gather, claims=_claims(_places), tables=_tables)
+    return Exhibit(title=title, gather=gather, claims=_claims(_all_places), tables=_tables)
 
 
 TUNED_TABLE = _variant("Accuracy table on {dataset}", gather_tuned)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedpcs import _format
-from fedpcs.errors import InvalidInput, Unfinished
+from fedpcs.errors import Unfinished
 from fedpcs.exhibits.exhibit import Request, Run
 from fedpcs.exhibits.paper_numbers import printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, SELFISH, Setting, changes_of, setting_of
@@ -72,7 +72,7 @@ class Calibration:
     def table(self) -> Table:
         """What random sampling came to with each W that was tried."""
         rows = tuple(
-            (f"{bound:g}", _accuracy(self.accuracy[bound]), "taken" if bound == self.taken else "")
+            (f"{bound:g}", accuracy_text(self.accuracy[bound]), "taken" if bound == self.taken else "")
             for bound in sorted(self.accuracy)
         )
         note = f"Random sampling, IID, the table's seeds, test records; sought was {_format.share(self.target)}."
@@ -82,20 +82,21 @@ class Calibration:
         """Say where W is not found as the paper has it."""
         printed = printed_accuracy(dataset, 0.2, "iid", "random")
         sought, told = _format.share(self.target), []
-        if printed is not None and self.target < printed.mean / 100.0:
+        if self.target < printed.mean / 100.0:
             told.append(
                 f"So short a training does not come to the {printed.mean} % the paper prints for random sampling: W "
                 f"was sought for {sought}, and is not the paper's."
             )
         if not self.is_near:
             told.append(
-                f"Random sampling has {_accuracy(self.accuracy[self.taken])} where {sought} were sought; no W that was "
-                "tried brought it nearer. What this page says, it says of another noise."
+                f"Random sampling has {accuracy_text(self.accuracy[self.taken])} where {sought} were sought; no W that "
+                "was tried brought it nearer. What this page says, it says of another noise."
             )
         return told
 
 
-def _accuracy(reached: Sequence[float]) -> str:
+def accuracy_text(reached: Sequence[float]) -> str:
+    """Return the accuracy of some seeds with its spread."""
     return _format.share_and_spread(*mean_and_std(reached))
 
 
@@ -106,7 +107,7 @@ def tuned_table(tuned: Mapping[str, TriedBounds]) -> Table:
         "Values of W that were tried, on validation records",
         ("sampler", *(f"W = {bound:g}" for bound in bounds), "taken"),
         tuple(
-            (name, *(_accuracy(one.accuracy[bound]) for bound in bounds), f"{one.taken:g}")
+            (name, *(accuracy_text(one.accuracy[bound]) for bound in bounds), f"{one.taken:g}")
             for name, one in tuned.items()
         ),
         note="Taken is the least whose mean is within one standard error of the highest. "
@@ -145,8 +146,6 @@ def target_of(dataset: str, tuned: TriedBounds) -> float:
     the paper's random sampling has of the paper's FedPCS.
     """
     random, fedpcs = (printed_accuracy(dataset, 0.2, "iid", name) for name in ("random", "fedpcs"))
-    if random is None or fedpcs is None:
-        raise InvalidInput(f"the paper prints no accuracy of random sampling on {dataset!r}.")
     wanted = random.mean / 100.0
     return wanted if tuned.reached > wanted else tuned.reached * random.mean / fedpcs.mean
 
