@@ -9,10 +9,9 @@ import pytest
 from small_games import GAMES, page_of, verdicts
 
 from fedpcs.exhibits import privacy_usage
-from fedpcs.exhibits.privacy_usage import FEDPCS, OWN, SAME, Capped, Outcome, Scenario
+from fedpcs.exhibits.privacy_usage import FEDPCS, OWN, SAME, Capped, Scenario
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.report.page import Page
-from fedpcs.studies.paired import PairedDifference
 
 CAPS = Scenario("Fashion-MNIST", 700.0, 300.0, 5)
 RATIO, USAGE = "As the cap falls the server lowers the s", "FedPCS uses more of the cap than random "
@@ -20,11 +19,11 @@ RATIO, USAGE = "As the cap falls the server lowers the s", "FedPCS uses more of 
 
 @pytest.fixture(scope="module")
 def capped() -> list[Capped]:
-    return [privacy_usage.under_caps(GAMES, CAPS, seed, plan_again=False) for seed in range(3)]
+    return [privacy_usage.solve(GAMES, (CAPS, seed)) for seed in range(3)]
 
 
 def page(capped: list[Capped]) -> Page:
-    return page_of("privacy-usage", [Outcome(seed, (one,)) for seed, one in enumerate(capped)])
+    return page_of("privacy-usage", capped)
 
 
 def test_the_paper_s_caps_fall_evenly_and_in_proportion_to_the_crowd() -> None:
@@ -69,9 +68,9 @@ def test_uncut_cohorts_spend_what_the_plan_expects(capped: list[Capped]) -> None
 
 
 def test_the_verdict_on_usage_flips_with_the_usage(capped: list[Capped]) -> None:
-    def used(aware: float, same: float, own: float) -> str:
+    def used(aware: float | list[float], same: float, own: float) -> str:
         altered = [
-            replace(one, usage={FEDPCS: np.full(6, aware + k), SAME: np.full(6, same), OWN: np.full(6, own)})
+            replace(one, usage={FEDPCS: np.full(6, aware) + k, SAME: np.full(6, same), OWN: np.full(6, own)})
             for one, k in zip(capped, (0.0, 0.001, 0.002), strict=True)
         ]
         return verdicts(page(altered))[USAGE]
@@ -79,8 +78,7 @@ def test_the_verdict_on_usage_flips_with_the_usage(capped: list[Capped]) -> None
     assert used(0.95, 0.85, 0.85) == "agrees"
     assert used(0.95, 0.85, 0.99) == "in part"
     assert used(0.85, 0.95, 0.95) == "differs"
-    sure = PairedDifference(0.1, 0.05, 0.15, 3)
-    assert privacy_usage.verdict_on_usage(sure, sure, 0.1) == "in part"  # the claim is of every round
+    assert used([0.95, 0.95, 0.95, 0.95, 0.95, 0.84], 0.85, 0.85) == "in part"  # the claim is of every round
 
 
 def test_the_verdict_on_the_ratio_flips_with_the_cohorts(capped: list[Capped]) -> None:

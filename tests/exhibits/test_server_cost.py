@@ -94,10 +94,11 @@ def made_up(aware: float, *, slope: float = 0.0, lemma: float | None = None) -> 
     """Costs of three populations: rivals at 100·K, FedPCS at the given share of it, more so at larger ratios."""
     outcomes = []
     for seed, jitter in enumerate((0.999, 1.0, 1.001)):
-        cost = {case: {ratio: 100.0 * ratio * jitter**2 for ratio in RATIOS} for case in (*RIVALS, DRAW)}
-        cost[FEDPCS] = {ratio: 100.0 * ratio * (aware - slope * ratio) * jitter for ratio in RATIOS}
-        more = {} if lemma is None else {ratio: (lemma + jitter - 1.0) * cost[FEDPCS][ratio] for ratio in RATIOS}
-        outcomes.append(Outcome(seed, cost, more, {}))
+        ratios = np.array(RATIOS)
+        cost = dict.fromkeys((*RIVALS, DRAW), 100.0 * ratios * jitter**2)
+        cost[FEDPCS] = 100.0 * ratios * (aware - slope * ratios) * jitter
+        more = (np.nan if lemma is None else lemma) + jitter - 1.0
+        outcomes.append(Outcome(seed, cost, more * cost[FEDPCS], {}))
     return page_of("server-cost", outcomes)
 
 
@@ -144,8 +145,8 @@ def test_savings_are_paired_shares_and_bold_exactly_where_clear() -> None:
     assert made_up(0.8).tables[1].bold == {(row, column) for row in range(len(RIVALS)) for column in (1, 2, 3)}
     assert made_up(1.0).tables[1].bold == frozenset()
     costs = ((50.0, 100.0), (60.0, 80.0))
-    pair = [Outcome(0, {FEDPCS: {0.2: mine}, BLIND: {0.2: theirs}}, {}, {}) for mine, theirs in costs]
-    assert server_cost.saved(pair, BLIND, 0.2).tolist() == [0.5, 0.25]
+    pair = [Outcome(0, {FEDPCS: np.array([a]), BLIND: np.array([b])}, np.array([]), {}) for a, b in costs]
+    assert server_cost.saved(pair, BLIND).tolist() == [[0.5], [0.25]]
 
 
 def test_the_headline_and_the_figure_have_the_means_of_the_records(page: Page) -> None:

@@ -9,7 +9,6 @@ import pytest
 from small_games import GAMES, page_of, solved_page, verdicts
 
 from fedpcs.exhibits import welfare
-from fedpcs.studies.paired import PairedDifference
 
 PRIVATE, RANDOM = "Theorem 6: FedPCS's price of anarchy is ", "Proposition 4: with everyone at the lowe"
 
@@ -61,19 +60,32 @@ def test_the_page_shows_shares_and_prices_that_are_each_other_s_inverse(outcomes
     assert f"{100 * np.mean(shares):.1f}" in page.headline
 
 
-def test_closeness_needs_the_sum_and_every_round() -> None:
-    assert welfare.verdict_on_closeness([0.95, 0.96, 0.97], 0.0) == "agrees"
-    assert welfare.verdict_on_closeness([0.95, 0.96, 0.97], 0.2) == "in part"
-    assert welfare.verdict_on_closeness([0.69, 0.7, 0.71], 0.0) == "in part"
-    assert welfare.verdict_on_closeness([0.4, 0.48, 0.57], 0.0) == "differs"
-    assert welfare.verdict_on_closeness([0.8, 0.9, 1.0], 0.0) == "cannot say"
+@pytest.mark.parametrize(
+    ("shares", "verdict"),
+    [([0.95, 0.96, 0.97], "agrees"), ([0.69, 0.7, 0.71], "in part"), ([0.4, 0.48, 0.57], "differs")],
+)
+def test_closeness_and_lead_are_judged_by_shares_of_the_optimum(
+    outcomes: list[welfare.Outcome], shares: list[float], verdict: str
+) -> None:
+    def reaching(one: welfare.Outcome, share: float, lead: float) -> welfare.Outcome:
+        optimum = one.by_round[welfare.OPTIMUM]
+        played = {welfare.FEDPCS: share * optimum, welfare.BLIND: (share - lead) * optimum}
+        return replace(one, by_round={**one.by_round, **played})
+
+    altered = [reaching(one, share, 0.3) for one, share in zip(outcomes, shares, strict=True)]
+    close, gap, *_ = page_of("welfare", altered).findings
+    assert (close.verdict, gap.verdict) == (verdict, "agrees")
+    altered = [reaching(one, share, 0.05) for one, share in zip(outcomes, shares, strict=True)]
+    assert page_of("welfare", altered).findings[1].verdict == "in part"  # ahead, by less than a tenth
 
 
-def test_a_gap_is_judged_against_rational_clients() -> None:
-    assert welfare.verdict_on_gap(PairedDifference(0.4, 0.3, 0.5, 3)) == "agrees"
-    assert welfare.verdict_on_gap(PairedDifference(0.04, 0.03, 0.05, 3)) == "in part"
-    assert welfare.verdict_on_gap(PairedDifference(-0.07, -0.14, 0.01, 3)) == "differs"
-    assert welfare.verdict_on_gap(PairedDifference(0.4, -np.inf, np.inf, 1)) == "cannot say"
+def test_a_welfare_that_is_negative_in_some_round_is_close_in_part_only(outcomes: list[welfare.Outcome]) -> None:
+    def losing(one: welfare.Outcome) -> welfare.Outcome:
+        path = one.by_round[welfare.OPTIMUM].copy()
+        path[-1], path[0] = -1.0, path[0] + path[-1]
+        return replace(one, by_round={**one.by_round, welfare.FEDPCS: path})
+
+    assert page_of("welfare", [losing(one) for one in outcomes]).findings[0].verdict == "in part"
 
 
 def test_the_bounds_are_judged_only_where_their_premises_hold(outcomes: list[welfare.Outcome]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_grade
-from fedpcs.exhibits.drawings import lines_figure, maps_figure
+from fedpcs.exhibits.drawings import lines_drawing, maps_figure
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
 from fedpcs.exhibits.registry import Profile
@@ -204,16 +204,8 @@ def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
             "Clients from the smallest initial budget to the largest. Grey: a budget that never moves has none.",
         ),
     )
-    yield Drawing(
-        "spread between clients",
-        lambda: lines_figure(
-            spreads,
-            "Spread of budgets between clients",
-            "spread of budgets, ρ of zCDP",
-            note="Standard deviation over clients. Thin: each population; thick: their mean.",
-            from_zero=True,
-        ),
-    )
+    note = "Standard deviation over clients."
+    yield lines_drawing("spread of budgets between clients", spreads, "spread, ρ of zCDP", note=note, from_zero=True)
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
@@ -11,9 +13,15 @@ from matplotlib.ticker import MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
+from fedpcs.report.page import Drawing
 from fedpcs.report.palette import line_styles
 
 _WARM_AND_COLD = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white", style.VERMILION])
+
+
+def lines_drawing(topic: str, lines: Mapping[str, FloatArray], ylabel: str, **look: Any) -> Drawing:
+    """Return a drawing of lines whose title is its topic."""
+    return Drawing(topic, partial(lines_figure, lines, topic[:1].upper() + topic[1:], ylabel, **look))
 
 
 def lines_figure(
@@ -26,10 +34,10 @@ def lines_figure(
     xlabel: str = "round",
     level: tuple[str, float] | None = None,
     from_zero: bool = False,
-    middle: Callable[..., FloatArray] = np.mean,
+    middle: Literal["mean", "median"] = "mean",
     log_floor: float | None = None,
 ) -> Figure:
-    """Draw (populations, points) values by label: thin lines each, their mean, or another `middle`, thick.
+    """Draw (populations, points) values by label: thin lines each, their middle thick.
 
     Args:
         lines: The values.
@@ -43,29 +51,25 @@ def lines_figure(
         middle: What is drawn thick.
         log_floor: The least value of a log scale; None for a plain one.
     """
-    figure, (axes,) = style.new_figure(title, note=note)
+    figure, (axes,) = style.new_figure(title, note=f"{note} Thin: each population; thick: their {middle}.".strip())
     looks = line_styles(lines)
     for label, values in lines.items():
         places = np.array(x) if len(x) else np.arange(values.shape[1])
-        shown, pen = values if log_floor is None else values.clip(log_floor), looks[label]
-        if len(shown) > 1:
-            axes.plot(places, shown.T, color=pen.colour, linewidth=0.7, alpha=0.5)
-        marker = style.marker(places.size)
-        look = {"color": pen.colour, "linestyle": pen.stroke, "linewidth": 2.3, "marker": marker}
-        axes.plot(places, middle(shown, axis=0), label=label, **look)
+        shown, look = values if log_floor is None else values.clip(log_floor), looks[label]
+        axes.plot(places, shown.T, color=look.colour, linewidth=0.7, alpha=0.5)
+        thick = {"color": look.colour, "linestyle": look.stroke, "linewidth": 2.3, "marker": style.marker(places.size)}
+        axes.plot(places, getattr(np, middle)(shown, axis=0), label=label, **thick)
     if level is not None:
         axes.axhline(level[1], color=style.INK, linewidth=1.0, linestyle=style.DASHES, label=level[0])
     if log_floor is None:
         heights = [values.ravel() for values in lines.values()]
         style.span(axes, np.concatenate([*heights, [] if level is None else [level[1]]]), from_zero=from_zero)
-        axes.axhline(0.0, color=style.INK, linewidth=0.8) if axes.get_ylim()[0] < 0.0 else None
     else:
         axes.set_yscale("log")
+    style.round_axis(axes, places.size, label=xlabel)
     if len(x):
+        axes.set_xlim(auto=True)
         axes.set_xticks(list(x), [f"{place:g}" for place in x])
-        axes.set_xlabel(xlabel, color=style.INK)
-    else:
-        style.round_axis(axes, places.size, label=xlabel)
     axes.set_ylabel(ylabel, color=style.INK)
     style.legend(axes)
     return figure

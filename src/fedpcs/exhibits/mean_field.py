@@ -17,7 +17,7 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import Claim, Judged
-from fedpcs.exhibits.drawings import lines_figure
+from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of, seeds_of
 from fedpcs.exhibits.registry import Profile
@@ -203,18 +203,15 @@ def _drawings(games: Sequence[Sweeps]) -> Iterable[Drawing]:
         name: np.array([changes(one.histories[name][: NUM_SWEEPS + 1]) for one in group]) for name in first.histories
     }
     yield Drawing("mean budget by sweep, one population", lambda: mean_field_figure(first.found))
-    yield Drawing(
-        "change by sweep",
-        lambda: lines_figure(
-            moved,
-            f"How much each sweep changes the mean budget, {first.reward} rewards",
-            "largest change of φ(t), log scale",
-            note="Thin: each population; thick: their median. Changes below 10⁻⁶ are drawn there.",
-            xlabel="sweep, from 0",
-            level=("rest, ε₀", THRESHOLD),
-            middle=np.median,
-            log_floor=_FLOOR,
-        ),
+    yield lines_drawing(
+        f"change of the mean budget by sweep, {first.reward} rewards",
+        moved,
+        "largest change of φ(t), log scale",
+        note="Changes below 10⁻⁶ are drawn there.",
+        xlabel="sweep, from 0",
+        level=("rest, ε₀", THRESHOLD),
+        middle="median",
+        log_floor=_FLOOR,
     )
 
 

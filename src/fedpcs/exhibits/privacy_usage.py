@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import Claim, Judged, on_all_signs, points, unless
-from fedpcs.exhibits.drawings import lines_figure
+from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import FromGames, Games, GameSpec, seeds_of
 from fedpcs.exhibits.registry import Profile
@@ -218,24 +217,12 @@ def _table(outcomes: Sequence[Capped]) -> Iterable[Table]:
 
 
 def _drawings(outcomes: Sequence[Capped]) -> Iterable[Drawing]:
-    thin = "Thin: each population; thick: their mean."
     for mine in by_scenario(outcomes):
-        name = mine[0].scenario.name
+        caps = f"{mine[0].scenario.name} caps"
         usage = {case: np.array([100.0 * one.usage[case] for one in mine]) for case in (FEDPCS, SAME, OWN)}
-        ratios = {"FedPCS": np.array([one.ratio for one in mine])}
-        cap = ("the cap", 100.0)
-        usage_figure = partial(
-            lines_figure,
-            usage,
-            f"Share of the cap that cohorts use, {name} caps",
-            "privacy usage Σρ / $B_t$ (%)",
-            note=thin,
-            level=cap,
-        )
-        title = f"Sampling ratio of least cost, {name} caps"
-        ratio_figure = partial(lines_figure, ratios, title, "sampling ratio τ(t)", note=thin, from_zero=True)
-        yield Drawing(f"privacy usage, {name} caps", usage_figure)
-        yield Drawing(f"sampling ratio, {name} caps", ratio_figure)
+        ratios = {FEDPCS: np.array([one.ratio for one in mine])}
+        yield lines_drawing(f"privacy usage, {caps}", usage, "usage Σρ / $B_t$ (%)", level=("the cap", 100.0))
+        yield lines_drawing(f"sampling ratio, {caps}", ratios, "sampling ratio τ(t) of least cost", from_zero=True)
 
 
 def _records(outcomes: Sequence[Capped]) -> Iterable[dict[str, object]]:

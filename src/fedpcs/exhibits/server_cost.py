@@ -16,7 +16,7 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_all_signs, on_level, points
-from fedpcs.exhibits.drawings import lines_figure
+from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
 from fedpcs.exhibits.registry import Profile
@@ -42,40 +42,40 @@ class Outcome:
 
     Attributes:
         seed: Of the population.
-        cost: By case of who draws and who plays, then by sampling ratio.
-        lemma: FedPCS's with the lemma's rewards instead, by the ratios at which that game certifies.
+        cost: (ratios,) by case of who draws and who plays.
+        lemma: (ratios,) FedPCS's with the lemma's rewards instead; NaN where that game does not certify.
         equilibria: The games behind them.
     """
 
     seed: int
-    cost: Mapping[str, Mapping[float, float]]
-    lemma: Mapping[float, float]
+    cost: Mapping[str, FloatArray]
+    lemma: FloatArray
     equilibria: Mapping[str, Equilibrium]
 
 
 def solve(games: Games, seed: int, _: Profile = "quick") -> Outcome:
     """Solve a population's games at every ratio and return the server's cost in each case."""
     own = games.solve(GameSpec(seed, "budget-blind"))
-    equilibria, lemma = {BLIND_OWN: own}, {}
-    cost: dict[str, dict[float, float]] = {case: {} for case in (FEDPCS, *RIVALS, DRAW)}
+    equilibria, lemma = {BLIND_OWN: own}, []
+    cost: dict[str, list[float]] = {case: [] for case in (FEDPCS, *RIVALS, DRAW)}
     for ratio in RATIOS:
         aware = games.solve(GameSpec(seed, sampling_ratio=ratio))
         same = games.solve(GameSpec(seed, "budget-blind", ratio, path_of(aware)))
         blind, path = same.game, aware.reward.path
-        cost[FEDPCS][ratio] = _total(aware.profile.budget, path, aware.game)
-        cost[BLIND][ratio] = _total(same.profile.budget, path, blind)
-        cost[DRAW][ratio] = _total(same.profile.budget, path, aware.game)
+        cost[FEDPCS].append(_total(aware.profile.budget, path, aware.game))
+        cost[BLIND].append(_total(same.profile.budget, path, blind))
+        cost[DRAW].append(_total(same.profile.budget, path, aware.game))
         at_ratio = replace(own.game, cohort_size=blind.cohort_size)
-        cost[BLIND_OWN][ratio] = _total(own.profile.budget, own.reward.path, at_ratio)
-        cost[STATIC][ratio] = _total(played_budget(aware, "static"), path, blind)
-        cost[SELFISH][ratio] = _total(played_budget(aware, "selfish"), path, blind)
+        cost[BLIND_OWN].append(_total(own.profile.budget, own.reward.path, at_ratio))
+        cost[STATIC].append(_total(played_budget(aware, "static"), path, blind))
+        cost[SELFISH].append(_total(played_budget(aware, "selfish"), path, blind))
         equilibria |= {f"{FEDPCS}, τ = {ratio:g}": aware, f"{BLIND}, τ = {ratio:g}": same}
     for ratio in RATIOS:
-        round_by_round = games.solve(GameSpec(seed, sampling_ratio=ratio, reward="per-round"))
-        if round_by_round.status == "converged":
-            lemma[ratio] = float(round_by_round.cost.sum())
-            equilibria[f"{FEDPCS}, the lemma's rewards, τ = {ratio:g}"] = round_by_round
-    return Outcome(seed, cost, lemma, equilibria)
+        found = games.solve(GameSpec(seed, sampling_ratio=ratio, reward="per-round"))
+        is_certified = found.status == "converged"
+        lemma.append(float(found.cost.sum()) if is_certified else np.nan)
+        equilibria |= {f"{FEDPCS}, the lemma's rewards, τ = {ratio:g}": found} if is_certified else {}
+    return Outcome(seed, {case: np.array(each) for case, each in cost.items()}, np.array(lemma), equilibria)
 
 
 def _total(budget: FloatArray, reward: FloatArray, game: Game) -> float:
@@ -83,72 +83,67 @@ def _total(budget: FloatArray, reward: FloatArray, game: Game) -> float:
     return float(server_cost(budget, reward, game).sum())
 
 
-def costs(outcomes: Sequence[Outcome], case: str, ratio: float) -> FloatArray:
-    """Return (populations,) costs."""
-    return np.array([one.cost[case][ratio] for one in outcomes])
+def costs(outcomes: Sequence[Outcome], case: str) -> FloatArray:
+    """Return (populations, ratios) costs."""
+    return np.array([one.cost[case] for one in outcomes])
 
 
-def saved(outcomes: Sequence[Outcome], rival: str, ratio: float, case: str = FEDPCS) -> FloatArray:
-    """Return (populations,) what a case saves against a rival, as a share of the rival's cost."""
-    return 1.0 - costs(outcomes, case, ratio) / costs(outcomes, rival, ratio)
+def saved(outcomes: Sequence[Outcome], rival: str, case: str = FEDPCS) -> FloatArray:
+    """Return (populations, ratios) what a case saves against a rival, as a share of the rival's cost."""
+    return np.asarray(1.0 - costs(outcomes, case) / costs(outcomes, rival))
 
 
-def savings(outcomes: Sequence[Outcome], rival: str) -> dict[float, PairedDifference]:
-    """Return what FedPCS's server saves at each ratio, with intervals over populations."""
-    return {ratio: paired_difference(saved(outcomes, rival, ratio), np.zeros(len(outcomes))) for ratio in RATIOS}
+def intervals(shares: FloatArray) -> list[PairedDifference]:
+    """Return the mean over populations and its interval at each ratio."""
+    return [paired_difference(each, np.zeros(each.size)) for each in shares.T]
 
 
-def _at(ratio: float) -> str:
-    return f"τ = {ratio:g}".replace(" ", "\N{NO-BREAK SPACE}")
+def _at_each(texts: Iterable[str]) -> str:
+    return "; ".join(f"τ = {ratio:g}: {text}" for ratio, text in zip(RATIOS, texts, strict=True))
 
 
 def _headline(outcomes: Sequence[Outcome]) -> str:
-    least = RATIOS[0]
-    each = ", ".join(
-        f"{_format.share(gap.mean)} at {_at(ratio)}" for ratio, gap in savings(outcomes, BLIND_OWN).items()
-    )
-    alone = _format.share(float(saved(outcomes, BLIND, least, DRAW).mean()))
+    means, alone = saved(outcomes, BLIND_OWN).mean(axis=0), float(saved(outcomes, BLIND, DRAW)[:, 0].mean())
+    each = ", ".join(f"{_format.share(mean)} at τ = {ratio:g}" for ratio, mean in zip(RATIOS, means, strict=True))
     return (
         f"FedPCS's server saves {each} against a budget-blind server that announces its own best rewards. Drawing by "
-        f"budget saves {alone} at {_at(least)} even if clients do not respond to it."
+        f"budget saves {_format.share(alone)} at τ = {RATIOS[0]:g} even if clients do not respond to it."
     )
 
 
 def _lowest(rival: str) -> Callable[[Sequence[Outcome]], Judged]:
     def judge(outcomes: Sequence[Outcome]) -> Judged:
-        gaps = savings(outcomes, rival)
-        each = "; ".join(f"τ = {ratio:g}: {interval(gap, _format.share)}" for ratio, gap in gaps.items())
-        return on_all_signs(list(gaps.values())), f"Saved, as a share of the rival's cost: {each}."
+        gaps = intervals(saved(outcomes, rival))
+        each = _at_each(interval(gap, _format.share) for gap in gaps)
+        return on_all_signs(gaps), f"Saved, as a share of the rival's cost: {each}."
 
     return judge
 
 
 def _growth(outcomes: Sequence[Outcome]) -> Judged:
     """Hold "the gap grows with the cohort" against absolute and relative gaps to the fairest rival."""
-    first, last = RATIOS[0], RATIOS[-1]
-    gaps = [costs(outcomes, BLIND_OWN, ratio) - costs(outcomes, FEDPCS, ratio) for ratio in (first, last)]
-    shares = [gap / costs(outcomes, BLIND_OWN, ratio) for gap, ratio in zip(gaps, (first, last), strict=True)]
-    absolute, relative = (paired_difference(late, early) for early, late in (gaps, shares))
+    gap, share = costs(outcomes, BLIND_OWN) - costs(outcomes, FEDPCS), saved(outcomes, BLIND_OWN)
+    absolute, relative = (paired_difference(each[:, -1], each[:, 0]) for each in (gap, share))
     found = (
-        f"From τ = {first:g} to {last:g}, against a budget-blind server with its own rewards, the gap changes by "
-        f"{interval(absolute)}, and as a share of cost by {points(relative)}."
+        f"From τ = {RATIOS[0]:g} to {RATIOS[-1]:g}, against a budget-blind server with its own rewards, the gap "
+        f"changes by {interval(absolute)}, and as a share of cost by {points(relative)}."
     )
     return on_all_signs([absolute, relative]), found
 
 
 def _draw(outcomes: Sequence[Outcome]) -> Judged:
     """Part the saving into what the draw does and what clients' budgets do, under the same rewards."""
-    drawn, whole = ({ratio: saved(outcomes, BLIND, ratio, case) for ratio in RATIOS} for case in (DRAW, FEDPCS))
-    each = "; ".join(
-        f"τ = {ratio:g}: {_format.share(float(drawn[ratio].mean()))} of {_format.share(float(whole[ratio].mean()))}"
-        for ratio in RATIOS
-    )
+    drawn, whole = (saved(outcomes, BLIND, case) for case in (DRAW, FEDPCS))
+    means = zip(drawn.mean(axis=0), whole.mean(axis=0), strict=True)
     found = (
-        f"Drawing the budget-blind game's own clients by their budgets saves, of the whole saving under the same "
-        f"rewards: {each}. The cost counts 1/ρ of drawn clients, and that falls whenever larger budgets are drawn more "
-        "often, whatever clients do; it leaves out what unbiased weights would add to the noise."
+        "Drawing the budget-blind game's own clients by their budgets saves, of the whole saving under the same "
+        f"rewards: {_at_each(f'{_format.share(part)} of {_format.share(all_of_it)}' for part, all_of_it in means)}. "
+        "The cost counts 1/ρ of drawn clients, and that falls whenever larger budgets are drawn more often, whatever "
+        "clients do; it leaves out what unbiased weights would add to the noise."
     )
-    return verdict_on_draw([drawn[ratio] / whole[ratio] for ratio in RATIOS if (whole[ratio] > 0.0).all()]), found
+    return verdict_on_draw(
+        [part / share for part, share in zip(drawn.T, whole.T, strict=True) if share.min() > 0.0]
+    ), found
 
 
 def verdict_on_draw(shares: Sequence[FloatArray]) -> Verdict:
@@ -166,13 +161,11 @@ def verdict_on_draw(shares: Sequence[FloatArray]) -> Verdict:
 
 def _lemma(outcomes: Sequence[Outcome]) -> Judged:
     """Hold "the lemma's reward is optimal" against the path announced in advance, where the lemma's game certifies."""
-    extra = {}
-    for ratio in RATIOS:
-        more = [one.lemma[ratio] / one.cost[FEDPCS][ratio] - 1.0 for one in outcomes if ratio in one.lemma]
-        if more:
-            extra[ratio] = paired_difference(more, np.zeros(len(more)))
-    each = "; ".join(f"τ = {ratio:g}: {interval(more, _format.share)}" for ratio, more in extra.items())
-    missing = sum(len(RATIOS) - len(one.lemma) for one in outcomes)
+    more = np.array([one.lemma for one in outcomes]) / costs(outcomes, FEDPCS) - 1.0
+    known = {ratio: each[~np.isnan(each)] for ratio, each in zip(RATIOS, more.T, strict=True)}
+    extra = {ratio: paired_difference(each, np.zeros(each.size)) for ratio, each in known.items() if each.size}
+    each = "; ".join(f"τ = {ratio:g}: {interval(found, _format.share)}" for ratio, found in extra.items())
+    missing = int(np.isnan(more).sum())
     left_out = f" {missing} games under the lemma's rewards did not certify and are left out." if missing else ""
     found = f"With FedPCS it costs more than the path announced in advance by: {each or 'not known'}.{left_out}"
     return verdict_on_lemma(tuple(extra.values())), found
@@ -186,18 +179,14 @@ def verdict_on_lemma(extra: Sequence[PairedDifference]) -> Verdict:
 
 
 def _tables(outcomes: Sequence[Outcome]) -> Iterable[Table]:
-    ratios = tuple(map(_at, RATIOS))
-    cases = [
-        (case, *(_format.amount_and_spread(costs(outcomes, case, ratio).tolist()) for ratio in RATIOS))
-        for case in outcomes[0].cost
-    ]
+    ratios = tuple(f"τ = {ratio:g}" for ratio in RATIOS)
     yield Table(
         "The server's cost over the run, mean ± standard deviation over populations",
         ("sampler and clients", *ratios),
-        tuple(cases),
+        tuple((case, *map(_format.amount_and_spread, costs(outcomes, case).T.tolist())) for case in outcomes[0].cost),
         note="Same rewards: those FedPCS's server announces at that τ; static and selfish clients are paid them too.",
     )
-    gaps = {rival: list(savings(outcomes, rival).values()) for rival in RIVALS}
+    gaps = {rival: intervals(saved(outcomes, rival)) for rival in RIVALS}
     yield Table(
         "What FedPCS's server saves, as a share of the rival's cost, with 95 % intervals over populations",
         ("against", *ratios),
@@ -213,46 +202,22 @@ def _tables(outcomes: Sequence[Outcome]) -> Iterable[Table]:
 
 
 def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
-    drawn = {
-        case: np.array([costs(outcomes, case, ratio) for ratio in RATIOS]).T
-        for case in outcomes[0].cost
-        if case not in (SELFISH, DRAW)
-    }
-    shares = {
-        rival: np.array([100.0 * saved(outcomes, rival, ratio) for ratio in RATIOS]).T for rival in (BLIND_OWN, BLIND)
-    }
-    lowest = _format.amount(float(costs(outcomes, SELFISH, RATIOS[0]).mean()))
-    thin = "Thin: each population; thick: their mean."
-    yield Drawing(
-        "cost by sampling ratio",
-        lambda: lines_figure(
-            drawn,
-            "The server's expected cost by sampling ratio: accuracy lost plus rewards paid",
-            "cost over the run",
-            note=f"{thin} Not drawn: clients that all sit at the lowest budget, {lowest} at τ = {RATIOS[0]:g}.",
-            x=RATIOS,
-            xlabel="sampling ratio τ",
-            from_zero=True,
-        ),
+    drawn = {case: costs(outcomes, case) for case in outcomes[0].cost if case not in (SELFISH, DRAW)}
+    shares = {rival: 100.0 * saved(outcomes, rival) for rival in (BLIND_OWN, BLIND)}
+    lowest = _format.amount(float(costs(outcomes, SELFISH)[:, 0].mean()))
+    note = f"Not drawn: clients that all sit at the lowest budget, {lowest} at τ = {RATIOS[0]:g}."
+    look = {"x": RATIOS, "xlabel": "sampling ratio τ"}
+    yield lines_drawing(
+        "the server's cost by sampling ratio", drawn, "cost over the run", note=note, from_zero=True, **look
     )
-    yield Drawing(
-        "saving by sampling ratio",
-        lambda: lines_figure(
-            shares,
-            "What FedPCS's server saves against two rivals, by sampling ratio",
-            "saved, % of the rival's cost",
-            note=f"{thin} Below zero FedPCS costs more.",
-            x=RATIOS,
-            xlabel="sampling ratio τ",
-        ),
-    )
+    yield lines_drawing("FedPCS's saving by sampling ratio", shares, "saved, % of the rival's cost", **look)
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:
     for case in outcomes[0].cost:
-        for ratio in RATIOS:
+        for k, ratio in enumerate(RATIOS):
             for one in outcomes:
-                yield {"case": case, "sampling ratio": ratio, "seed": one.seed, "cost": one.cost[case][ratio]}
+                yield {"case": case, "sampling ratio": ratio, "seed": one.seed, "cost": float(one.cost[case][k])}
 
 
 EXHIBIT = Exhibit(

@@ -8,7 +8,7 @@ accordingly. Figures show accuracy against the median client's ε, and against r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -40,7 +40,6 @@ RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
 MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held to it, whatever does best here
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
-_COST_NAMES: dict[Cost, str] = {"epsilon": "a median ε", "paid": "rewards"}
 NUMBERS: dict[Cost, Callable[[TrialResult], float]] = {
     "epsilon": lambda result: result.spent.epsilon["median"],
     "paid": lambda result: result.paid,
@@ -50,25 +49,27 @@ UNWEIGHABLE = (
 )
 _GOAL, _BEYOND, _MOST_EPSILON = 0.80, 0.84, 8.0
 _UNIT, _WORTH = 0.005, 10_000.0  # where both ways of planning meet
-Points = Callable[[Trained, Cost], list[TradeOff]]
-_UNITS = (0.00125, _UNIT, 0.02)
-_WORTHS = (1_000.0, _WORTH, 100_000.0)
-
-
-def _plan(unit: float, worth: float) -> str:
-    return f"unit ρ = {unit:g}, accuracy worth {worth:,.0f}"
-
-
-# The plans that lead from little to much of a cost, by cost.
-PLANS: dict[Cost, tuple[str, ...]] = {
-    "epsilon": tuple(_plan(unit, _WORTH) for unit in _UNITS),
-    "paid": tuple(_plan(_UNIT, worth) for worth in _WORTHS),
+# The plans that lead from little to much of a cost: a unit of budgets in ρ, and what accuracy is worth.
+PLANS: dict[Cost, list[tuple[float, float]]] = {
+    "epsilon": [(0.00125, _WORTH), (_UNIT, _WORTH), (0.02, _WORTH)],
+    "paid": [(_UNIT, 1_000.0), (_UNIT, _WORTH), (_UNIT, 100_000.0)],
 }
+Points = Callable[[Trained, Cost], list[TradeOff]]
 
 
-def _cells(name: str, profile: Profile, variants: Sequence[object], base: str = "fashion-mnist-useful") -> list[Cell]:
+def _planned(rule: str, plan: tuple[float, float]) -> str:
+    return f"{rule}: unit ρ = {plan[0]:g}, accuracy worth {plan[1]:,.0f}"
+
+
+def _cells(
+    name: str,
+    profile: Profile,
+    variants: Iterable[tuple[str, Sequence[str], Mapping[str, object]]],
+    base: str = "fashion-mnist-useful",
+) -> list[Cell]:
     seeds = [0, 1, 2] if profile == "quick" else [0, 1, 2, 3, 4]
-    sweep = {"name": name, "base": base, "seeds": seeds, "set": {"evaluate_every": 5}, "variants": variants}
+    each = [{"label": label, "samplers": list(samplers), "set": changes} for label, samplers, changes in variants]
+    sweep = {"name": name, "base": base, "seeds": seeds, "set": {"evaluate_every": 5}, "variants": each}
     return make_cells(make_sweep_config(sweep))
 
 
@@ -78,36 +79,29 @@ def useful_cells(profile: Profile) -> list[Cell]:
     The quick profile has fewer rules, and the network for two samplers only.
     """
     rules, few = (RULES, SAMPLERS) if profile == "paper" else (("hajek", "precision"), ("fedpcs", "random"))
-    features: list[object] = [
-        {"label": rule, "set": {"sampling.rule": rule}, "samplers": weighable(rule)} for rule in rules
+    precision = {"sampling.rule": "precision"}
+    features: list[tuple[str, Sequence[str], dict[str, str]]] = [
+        *((rule, weighable(rule), {"sampling.rule": rule}) for rule in rules),
+        *((f"precision, {how} clients", few, {**precision, "game.behaviour": how}) for how in ("static", "selfish")),
     ]
-    features += [
-        {
-            "label": f"precision, {behaviour} clients",
-            "set": {"sampling.rule": "precision", "game.behaviour": behaviour},
-            "samplers": list(few),
-        }
-        for behaviour in ("static", "selfish")
-    ]
-    network = {"label": NETWORK, "set": {"sampling.rule": "precision"}, "samplers": list(few)}
     return [
         *_cells("useful-privacy", profile, features),
-        *_cells("useful-privacy", profile, [network], "fashion-mnist-private"),
+        *_cells("useful-privacy", profile, [(NETWORK, few, precision)], "fashion-mnist-private"),
     ]
 
 
 def planned_cells(profile: Profile) -> list[Cell]:
     """Return every sampler under every plan; the quick profile has those of the paper, and one rule."""
     rules = {MAIN_RULE: list(PAPER_SAMPLERS)} if profile == "quick" else {rule: weighable(rule) for rule in RULES}
-    plans = dict.fromkeys([*((unit, _WORTH) for unit in _UNITS), *((_UNIT, worth) for worth in _WORTHS)])
+    plans = dict.fromkeys([*PLANS["epsilon"], *PLANS["paid"]])
     variants = [
-        {
-            "label": f"{rule}: {_plan(unit, worth)}",
-            "set": {"sampling.rule": rule, "game.budget_unit": unit, "game.accuracy_scale": worth},
-            "samplers": samplers,
-        }
+        (
+            _planned(rule, plan),
+            samplers,
+            {"sampling.rule": rule, "game.budget_unit": plan[0], "game.accuracy_scale": plan[1]},
+        )
         for rule, samplers in rules.items()
-        for unit, worth in plans
+        for plan in plans
     ]
     return _cells("trade-off", profile, variants)
 
@@ -140,13 +134,13 @@ def _gather(
     return gather
 
 
-def _of(results: Trained, variant: str) -> Iterable[Group]:
-    """Return a variant's group, if FedPCS is in it."""
-    return [one for one in results.groups if one.variant == variant and one.of(REFERENCE) is not None]
+def _of(variant: str) -> Callable[[Trained], list[Group]]:
+    """Return what finds a variant's group, if FedPCS is in it."""
+    return lambda results: [one for one in results.groups if one.variant == variant and one.of(REFERENCE) is not None]
 
 
 def _headline(results: Trained) -> str:
-    main = list(_of(results, MAIN_RULE))
+    main = _of(MAIN_RULE)(results)
     return headline(main) if main else "No trial of FedPCS is done yet."
 
 
@@ -182,9 +176,10 @@ def _bargain(cost: Cost, num_comparisons: int = 1) -> Callable[[Group], Judged |
         lead = against(ours, rival, num_comparisons)
         extra = against(ours, rival, num_comparisons, of=NUMBERS[cost])
         mine, theirs = (_cost_number(one.mean(NUMBERS[cost]), cost) for one in (ours, rival))
+        name = {"epsilon": "a median ε", "paid": "rewards"}[cost]
         text = (
-            f"{found.words[:1].upper()}{found.words[1:]}: {difference_text(lead)} points from random, at "
-            f"{_COST_NAMES[cost]} of {mine} against {theirs}, {_extra(extra, cost)}."
+            f"{found.words[:1].upper()}{found.words[1:]}: {difference_text(lead)} points from random, at {name} of "
+            f"{mine} against {theirs}, {_extra(extra, cost)}."
         )
         return on_bargain(lead, extra), text
 
@@ -205,7 +200,7 @@ def _extra(extra: PairedDifference, cost: Cost) -> str:
 def along(results: Trained, cost: Cost, rule: str = MAIN_RULE) -> list[Group]:
     """Return the groups of a rule whose plans lead from little to much of a cost, in that order."""
     named = {one.variant: one for one in results.groups}
-    return [named[label] for plan in PLANS[cost] if (label := f"{rule}: {plan}") in named]
+    return [named[label] for plan in PLANS[cost] if (label := _planned(rule, plan)) in named]
 
 
 def _point(series: Series, rule: str, way: tuple[tuple[float, float, float], ...] = ()) -> TradeOff:
@@ -242,21 +237,11 @@ def _planned_points(results: Trained, cost: Cost) -> list[TradeOff]:
     ]
 
 
-def _tradeoff(results: Trained, cost: Cost, points: Points, note: str) -> Figure:
-    return tradeoff_figure(points(results, cost), cost, f"Accuracy against {COSTS[cost]}", note)
-
-
 def _drawings(points: Points, note: str) -> Callable[[Trained], Iterable[Drawing]]:
-    def drawings(results: Trained) -> Iterable[Drawing]:
-        for cost, text in COSTS.items():
-            draw = partial(_tradeoff, results, cost, points, note)
-            yield Drawing(f"accuracy against {text}", draw)
+    def draw(results: Trained, cost: Cost) -> Figure:
+        return tradeoff_figure(points(results, cost), cost, f"Accuracy against {COSTS[cost]}", note)
 
-    return drawings
-
-
-def _main(results: Trained) -> Iterable[Group]:
-    return _of(results, MAIN_RULE)
+    return lambda results: [Drawing(f"accuracy against {COSTS[cost]}", partial(draw, results, cost)) for cost in COSTS]
 
 
 _FIRST_GOAL = f"Goal: at least {_format.share(_GOAL)} with the median client at ε ≤ {_MOST_EPSILON:g}."
@@ -270,10 +255,14 @@ USEFUL_PRIVACY = Exhibit(
     ),
     headline=_headline,
     claims=(
-        Claim(_FIRST_GOAL, _goal(_GOAL, "fixed features"), _main),
-        Claim(f"Goal beyond: {_format.share(_BEYOND)}.", _goal(_BEYOND, "fixed features"), _main),
-        Claim(_FIRST_GOAL, _goal(_GOAL, "tanh-cnn"), lambda results: _of(results, NETWORK)),
-        Claim("Drawing by budget makes more of what clients spend than drawing at random.", _bargain("epsilon"), _main),
+        Claim(_FIRST_GOAL, _goal(_GOAL, "fixed features"), _of(MAIN_RULE)),
+        Claim(f"Goal beyond: {_format.share(_BEYOND)}.", _goal(_BEYOND, "fixed features"), _of(MAIN_RULE)),
+        Claim(_FIRST_GOAL, _goal(_GOAL, "tanh-cnn"), _of(NETWORK)),
+        Claim(
+            "Drawing by budget makes more of what clients spend than drawing at random.",
+            _bargain("epsilon"),
+            _of(MAIN_RULE),
+        ),
     ),
     claims_heading="What was aimed at, and what was found",
     drawings=_drawings(_useful_points, "Lines: the way there, round by round."),
@@ -289,12 +278,12 @@ TRADE_OFF = Exhibit(
         Claim(
             "FedPCS makes more of what clients spend than random sampling.",
             _bargain("epsilon", len(PLANS["epsilon"])),
-            lambda results: along(results, "epsilon"),
+            partial(along, cost="epsilon"),
         ),
         Claim(
             "FedPCS makes more of what is paid than random sampling.",
             _bargain("paid", len(PLANS["paid"])),
-            lambda results: along(results, "paid"),
+            partial(along, cost="paid"),
         ),
     ),
     claims_heading="What was asked, and what was found",

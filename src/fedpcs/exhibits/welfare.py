@@ -16,7 +16,7 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_grade, on_lead, points, unless
-from fedpcs.exhibits.drawings import lines_figure
+from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of
 from fedpcs.exhibits.registry import Profile
@@ -196,15 +196,8 @@ def _tables(outcomes: Sequence[Outcome]) -> Iterable[Table]:
 
 def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
     paths = {case: np.array([one.by_round[case] for one in outcomes]) for case in outcomes[0].by_round}
-    yield Drawing(
-        "welfare by round",
-        lambda: lines_figure(
-            paths,
-            "Welfare by round",
-            "welfare Σ(ρR − ψρ²) of a round",
-            note="All under the rewards FedPCS's server announces. Thin: each population; thick: their mean.",
-        ),
-    )
+    note = "All under the rewards FedPCS's server announces."
+    yield lines_drawing("welfare by round", paths, "welfare Σ(ρR − ψρ²) of a round", note=note)
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:
