@@ -8,22 +8,21 @@ under every aggregation rule, and how near each comes to the accuracy the paper 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_level, on_sign
+from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
 from fedpcs.exhibits.paper_numbers import SPLITS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, Setting, Trained
-from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_text, spending_table
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
-from fedpcs.studies.points import Bar
+from fedpcs.studies.paired import PairedDifference
 from fedpcs.studies.results import Series, against, has_common_seed, summary
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
@@ -115,24 +114,21 @@ class Part:
         found = {rule: self.found[label] for rule, label in RULES.items() if label in self.found}
         return dict(sorted(found.items(), key=lambda item: -summary(item[1])[0]))
 
-    def gain(self, label: str) -> Bar | None:
-        """Return a gain with its interval; None where its trials are not done."""
-        after, before = (self.found.get(name) for name in _DIFFERENCES[label])
-        if after is None or before is None or not has_common_seed(after, before):
-            return None
-        gained = against(after, before)
-        return Bar(label, gained.mean, gained.low, gained.high)
+    @property
+    def gains(self) -> dict[str, PairedDifference]:
+        """Every gain with its interval, by label, as far as its trials are done."""
+        pairs = {
+            label: (self.found[after], self.found[before])
+            for label, (after, before) in _DIFFERENCES.items()
+            if after in self.found and before in self.found
+        }
+        return {label: against(*pair) for label, pair in pairs.items() if has_common_seed(*pair)}
 
     @property
-    def gains(self) -> dict[str, Bar]:
-        """Every gain that is known, by label."""
-        return {label: gain for label in GAINS if (gain := self.gain(label)) is not None}
-
-    @property
-    def largest(self) -> Bar | None:
+    def largest(self) -> str | None:
         """The step that gains most."""
-        steps = [gain for label, gain in self.gains.items() if label in dict.fromkeys(step[0] for step in STEPS)]
-        return max(steps, key=lambda bar: bar.mean, default=None)
+        steps = {step[0]: gain for step in STEPS if (gain := self.gains.get(step[0])) is not None}
+        return max(steps, key=lambda label: steps[label].mean, default=None)
 
 
 def parts_of(results: Trained) -> list[Part]:
@@ -147,18 +143,19 @@ def _headline(results: Trained) -> str:
     told = []
     for part in parts_of(results):
         if part.largest is not None:
-            whole = part.gain(_TOGETHER)
+            whole = part.gains.get(_TOGETHER)
             together = "" if whole is None else f", draw and weights together {difference_text(whole)}"
-            told.append(f"{part.largest.label!r}, {_format.points(part.largest.mean)}{together} ({part.split})")
+            gain = _format.points(part.gains[part.largest].mean)
+            told.append(f"{part.largest!r}, {gain}{together} ({part.split})")
     return f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet."
 
 
-def _gains(label: str) -> Callable[[Part], Judged | None]:
+def _gain_claim(label: str) -> Claim:
     def judge(part: Part) -> Judged | None:
-        gain = part.gain(label)
+        gain = part.gains.get(label)
         return None if gain is None else (on_sign(gain), f"{difference_text(gain)} points.")
 
-    return judge
+    return Claim(lambda part: f"{part.split}: FedPCS gains by this: {GAINS[label]}.", judge, parts_of)
 
 
 def _best_rule(part: Part) -> Judged | None:
@@ -232,15 +229,8 @@ def _drawings(results: Trained) -> Iterable[Drawing]:
     for part in parts_of(results):
         if part.gains:
             note = f"{part.dataset}, {part.split}; accuracy minus that of the step before, same seeds. Last: {last}"
-            bars = list(part.gains.values())
-            yield Drawing(
-                f"gain of each step ({part.split})",
-                partial(bars_figure, bars, "What each step gains in accuracy", note),
-            )
-
-
-def _gain_claim(label: str) -> Claim:
-    return Claim(lambda part: f"{part.split}: FedPCS gains by this: {GAINS[label]}.", _gains(label), parts_of)
+            topic = f"gain of each step ({part.split})"
+            yield bars_drawing(topic, part.gains, "What each step gains in accuracy", note)
 
 
 EXHIBIT = Exhibit(

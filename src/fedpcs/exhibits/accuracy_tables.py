@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from statistics import fmean
 
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
 from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
+from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
 from fedpcs.report.columns import COST, NOISE, Column, accuracy_text
-from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.study_page import REFERENCE
 from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table
 from fedpcs.studies.grid import Cell, hajek_or_own
-from fedpcs.studies.paired import mean_and_std
-from fedpcs.studies.points import Bar
+from fedpcs.studies.paired import PairedDifference
 from fedpcs.studies.results import Group, Series, against, compared, has_common_seed, summary
 
 _ACCURACY = "Mean ± standard deviation over seeds. Bold only where joint 95 % intervals put it above every other."
@@ -66,7 +66,7 @@ def gather_calibrated(request: Request, variants: Sequence[str] = (CALIBRATED,))
     search, rules = [found.table], None
     if RULED in variants:
         tried = tune_rules(setting, found.taken, request.run)
-        rules = {name: max(TRIED, key=lambda rule: mean_and_std(each[rule])[0]) for name, each in tried.items()}
+        rules = {name: max(TRIED, key=lambda rule: fmean(each[rule])) for name, each in tried.items()}
         rules = {name: hajek_or_own(name) if rule == UNDOES else rule for name, rule in rules.items()}
         search = [_rules_table(tried, rules), found.table]
     few = {STATIC: trials.STATIC_SAMPLERS} if request.profile == "quick" else {}
@@ -235,7 +235,7 @@ def _skewed(results: Trained) -> list[Group]:
     return [one for one in results.groups if one.point["data.partition"] == "dirichlet"]
 
 
-def skew_costs(results: Trained) -> dict[str, list[Bar]]:
+def skew_costs(results: Trained) -> dict[str, dict[str, PairedDifference]]:
     """Return each sampler's accuracy under Dirichlet(0.5) minus IID, by setting; those without a pair are left out."""
     found = {}
     for skewed in _skewed(results):
@@ -244,39 +244,31 @@ def skew_costs(results: Trained) -> dict[str, list[Bar]]:
         pairs = [
             (one, other) for group in even for one in skewed.series if (other := group.of(one.sampler)) is not None
         ]
-        bars = [
-            Bar(one.sampler, lost.mean, lost.low, lost.high)
-            for one, other in pairs
-            if has_common_seed(one, other)
-            for lost in [against(one, other)]
-        ]
-        if bars:
-            found[skewed.words] = bars
-    return found
+        found[skewed.words] = {one.sampler: against(one, other) for one, other in pairs if has_common_seed(one, other)}
+    return {place: costs for place, costs in found.items() if costs}
 
 
 def _skew_headline(results: Trained) -> str:
     """Say what skew costs. Whose interval leaves zero out is no difference between samplers, so nobody is named."""
-    for place, bars in skew_costs(results).items():
-        low, high = (100.0 * pick(-bar.mean for bar in bars) for pick in (min, max))
-        costs = f"{low:.1f} to {high:.1f} points, by sampler".replace("-", "−")
-        clear = sum(bar.high < 0.0 for bar in bars)
-        return f"Label skew costs {costs}; seeds are sure of it for {clear} of {len(bars)} ({place})."
+    for place, costs in skew_costs(results).items():
+        low, high = (100.0 * pick(-cost.mean for cost in costs.values()) for pick in (min, max))
+        text = f"{low:.1f} to {high:.1f} points, by sampler".replace("-", "−")
+        clear = sum(cost.is_below for cost in costs.values())
+        return f"Label skew costs {text}; seeds are sure of it for {clear} of {len(costs)} ({place})."
     return "No pair of IID and skewed trials is done yet."
 
 
 def _skew_tables(results: Trained) -> Iterable[Table]:
     yield from results.page.tables
-    for place, bars in skew_costs(results).items():
-        rows = tuple((bar.label, difference_text(bar)) for bar in bars)
+    for place, costs in skew_costs(results).items():
+        rows = tuple((sampler, difference_text(cost)) for sampler, cost in costs.items())
         yield Table(f"What skew changes: {place}", ("sampler", "Dirichlet minus IID, points"), rows)
 
 
 def _skew_drawings(results: Trained) -> Iterable[Drawing]:
-    for place, bars in skew_costs(results).items():
-        note = f"{place}; same seeds."
-        title = "Accuracy under Dirichlet(0.5) minus IID"
-        yield Drawing(f"cost of skew {place}", partial(bars_figure, bars, title, note))
+    title = "Accuracy under Dirichlet(0.5) minus IID"
+    for place, costs in skew_costs(results).items():
+        yield bars_drawing(f"cost of skew {place}", costs, title, f"{place}; same seeds.")
 
 
 def _variant(title: str, gather: Callable[[Request], Gathered[Trained]]) -> Exhibit[Trained]:

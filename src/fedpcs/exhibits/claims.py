@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from fedpcs import _format
 from fedpcs.report.page import Finding, Verdict
 from fedpcs.studies.paired import PairedDifference, paired_difference
-from fedpcs.studies.points import Bar
 
 Judged = tuple[Verdict, str]
 CANNOT_SAY: Verdict = "cannot say"
@@ -46,7 +45,7 @@ class Claim:
                 yield Finding(sentence, judged[1], judged[0])
 
 
-def on_sign(difference: PairedDifference | Bar) -> Verdict:
+def on_sign(difference: PairedDifference) -> Verdict:
     """Return whether something is larger than something else: surely, surely not, or not to be told.
 
     Example:

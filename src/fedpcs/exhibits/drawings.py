@@ -13,8 +13,11 @@ from matplotlib.ticker import MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing
 from fedpcs.report.palette import line_styles
+from fedpcs.studies.paired import PairedDifference
+from fedpcs.studies.points import Bar
 
 _WARM_AND_COLD = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white", style.VERMILION])
 
@@ -73,6 +76,12 @@ def lines_figure(
     axes.set_ylabel(ylabel, color=style.INK)
     style.legend(axes)
     return figure
+
+
+def bars_drawing(topic: str, gains: Mapping[str, PairedDifference], title: str, note: str) -> Drawing:
+    """Return a drawing of differences with their intervals, one below the other."""
+    bars = [Bar(label, found.mean, found.low, found.high) for label, found in gains.items()]
+    return Drawing(topic, partial(bars_figure, bars, title, note))
 
 
 def maps_figure(maps: Mapping[str, FloatArray], title: str, axis_label: str, scale_label: str, note: str) -> Figure:

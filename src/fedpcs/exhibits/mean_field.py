@@ -10,23 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedpcs import _format
-from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import Claim, Judged
 from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of, seeds_of
-from fedpcs.exhibits.registry import Profile
 from fedpcs.game import exact
-from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.mean_field import PAPER_SWEEPS as NUM_PRINTED_SWEEPS
-from fedpcs.game.rules import Game
 from fedpcs.report.figures.game import mean_field_figure
 from fedpcs.report.page import Drawing, Table, Verdict
+
+if TYPE_CHECKING:
+    from fedpcs._validate import FloatArray
+    from fedpcs.exhibits.registry import Profile
+    from fedpcs.game.equilibrium import Equilibrium
+    from fedpcs.game.rules import Game
 
 THRESHOLD = 1e-3
 NUM_SWEEPS, NUM_CLAIMED_SWEEPS = 40, 5

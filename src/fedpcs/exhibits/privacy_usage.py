@@ -11,24 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedpcs import _format, _random
-from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import Claim, Judged, on_all_signs, points, unless
 from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import FromGames, Games, GameSpec, seeds_of
-from fedpcs.exhibits.registry import Profile
-from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import cohort_inclusion
-from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, solve_with_caps
 from fedpcs.report.figures.caps import drawn_usage
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.sampling.designs import pivotal
 from fedpcs.studies.paired import mean_and_std, paired_difference
+
+if TYPE_CHECKING:
+    from fedpcs._validate import FloatArray
+    from fedpcs.exhibits.registry import Profile
+    from fedpcs.game.equilibrium import Equilibrium
+    from fedpcs.game.rules import Game
 
 FEDPCS, SAME, OWN = "FedPCS", "random, same cohorts", "random, its own cohorts"
 NUM_DRAWS = 100

@@ -11,21 +11,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedpcs import _format
 from fedpcs._files import check_folder, disk_errors, write_text
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.exhibits import exhibit, registry
 from fedpcs.report.export import export_csv
-from fedpcs.report.page import Page
 from fedpcs.report.render import as_markdown, write_page
 from fedpcs.report.warnings import mixed
 from fedpcs.studies.cell_store import CellStore
 from fedpcs.studies.compare import carry_out, raise_if_damaged, raise_if_failed
-from fedpcs.studies.grid import Cell
 from fedpcs.studies.plan import plan_sweep
-from fedpcs.studies.results import TrialData
 from fedpcs.trial.same_code import code_digest
+
+if TYPE_CHECKING:
+    from fedpcs.report.page import Page
+    from fedpcs.studies.grid import Cell
+    from fedpcs.studies.results import TrialData
 
 _RUN = "Give the command without --only-done."
 

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedpcs import _format
-from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_all_signs, on_level, points
 from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
-from fedpcs.exhibits.registry import Profile
-from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import server_cost
-from fedpcs.game.rules import Game
 from fedpcs.game.schedule import played_budget
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.studies.paired import PairedDifference, paired_difference
+
+if TYPE_CHECKING:
+    from fedpcs._validate import FloatArray
+    from fedpcs.exhibits.registry import Profile
+    from fedpcs.game.equilibrium import Equilibrium
+    from fedpcs.game.rules import Game
 
 RATIOS = (0.2, 0.5, 0.8)
 FEDPCS, BLIND, BLIND_OWN = "FedPCS", "budget-blind, same rewards", "budget-blind, its own rewards"

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -21,7 +22,6 @@ from fedpcs.exhibits import trials
 from fedpcs.exhibits.claims import Claim, Judged, on_bargain, on_level
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
 from fedpcs.exhibits.paper_numbers import SAMPLERS as PAPER_SAMPLERS
-from fedpcs.exhibits.registry import Profile
 from fedpcs.exhibits.trials import Trained
 from fedpcs.report.figures.tradeoff import Cost, tradeoff_figure
 from fedpcs.report.page import Drawing
@@ -33,7 +33,10 @@ from fedpcs.studies.paired import PairedDifference, paired_difference
 from fedpcs.studies.points import TradeOff
 from fedpcs.studies.results import Group, Series, against, has_common_seed, summary
 from fedpcs.trial.preflight import try_sampler
-from fedpcs.trial.records import RoundRecord, TrialResult
+
+if TYPE_CHECKING:
+    from fedpcs.exhibits.registry import Profile
+    from fedpcs.trial.records import RoundRecord, TrialResult
 
 SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "oort", "clustered")
 RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
