@@ -558,8 +558,8 @@ def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
     written = study.WrittenStudy(found, tmp_path / "report.html", page)
     study_table.print_sweep(written, as_json=False)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert "learning_rate" in lines[0]
-    assert [line[-1] for line in lines[1:5]] == ["2", "2", "2", "2"]
+    first = next(k for k, line in enumerate(lines) if "learning_rate" in line)
+    assert [line[-1] for line in lines[first + 1 : first + 5]] == ["2", "2", "2", "2"]
 
 
 def test_a_sweep_without_a_finished_cell_has_a_page_that_says_why(tmp_path, capsys):

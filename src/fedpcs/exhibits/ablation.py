@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
@@ -22,8 +23,10 @@ from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_text, spending_table
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
-from fedpcs.studies.paired import PairedDifference
 from fedpcs.studies.results import Series, against, has_common_seed, summary
+
+if TYPE_CHECKING:
+    from fedpcs.studies.paired import PairedDifference
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}

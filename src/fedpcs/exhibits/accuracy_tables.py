@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
@@ -20,14 +21,15 @@ from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
 from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
-from fedpcs.exhibits.trials import CALIBRATED, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
+from fedpcs.exhibits.trials import CALIBRATED, REFERENCE, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
 from fedpcs.report.columns import COST, NOISE, Column, accuracy_text
 from fedpcs.report.page import Drawing, Table
-from fedpcs.report.study_page import REFERENCE
 from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table
 from fedpcs.studies.grid import Cell, hajek_or_own
-from fedpcs.studies.paired import PairedDifference
 from fedpcs.studies.results import Group, Series, against, compared, has_common_seed, summary
+
+if TYPE_CHECKING:
+    from fedpcs.studies.paired import PairedDifference
 
 _ACCURACY = "Mean ± standard deviation over seeds. Bold only where joint 95 % intervals put it above every other."
 _CALIBRATION = (

@@ -24,6 +24,7 @@ from fedpcs.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.exhibits.registry import Profile
 from fedpcs.learning.datasets import DATASETS
 from fedpcs.report.page import Page, Table
+from fedpcs.report.study_page import REFERENCE as REFERENCE
 from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.grid import Cell, hajek_or_own, make_cells, make_sweep_config
 from fedpcs.studies.results import Group, TrialData, group

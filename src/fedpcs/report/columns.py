@@ -276,7 +276,11 @@ def learned(groups: Sequence[Group]) -> tuple[Column, ...]:
             "that hold together with 95 % confidence put it above every other sampler.",
             accuracy_text,
         ),
-        Column("loss", f"Cross-entropy of the last model on {records}.", _mean(lambda one: one.loss, _format.loss)),
+        Column(
+            "loss",
+            f"Cross-entropy of the last model on {records}.",
+            _mean(lambda one: one.loss, _format.three_decimals),
+        ),
         REWARDS,
         Column("seeds", "Of finished trials.", _seeds),
         Column("rounds", "Rounds done of those planned, least and most over seeds.", _rounds),

@@ -58,7 +58,7 @@ def new_figure(
     heading = textwrap.fill(_as_written(title), _TITLE_LETTERS)
     figure.suptitle(heading, x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=INK)
     if note:
-        text = textwrap.fill(_as_written(note), _NOTE_LETTERS)
+        text = textwrap.fill(_as_written(note), _NOTE_LETTERS, break_long_words=False, break_on_hyphens=False)
         figure.supxlabel(text, x=0.012, ha="left", fontsize=8.5, color=GREY)
     axes = list(figure.subplots(num_rows, num_columns, squeeze=False).ravel())
     for panel in axes:
