@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from fedpcs import _format
 from fedpcs.exhibits.claims import CANNOT_SAY
@@ -126,10 +126,6 @@ class Outcome(Protocol):
     def equilibria(self) -> Mapping[str, Equilibrium]:
         """The solutions it is made of, by what they are used for; it counts only if all of them certify."""
         ...
-
-
-Key = TypeVar("Key")
-AnOutcome = TypeVar("AnOutcome", bound=Outcome)
 
 
 def seeds_of(profile: Profile) -> Sequence[int]:
