@@ -28,6 +28,7 @@ from fedpcs import _random
 from fedpcs.engines.base import Engine, Score
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.game import make_game, solve, uniform
+from fedpcs.game.schedule import schedule_of
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
@@ -36,6 +37,7 @@ from fedpcs.learning.protocol import Reply, Task
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.store import TrialStore
 
 RECORDS, FEATURES, CLASSES, COHORT = 20, 64, 10, 100
@@ -108,11 +110,7 @@ def main() -> None:
         num_samples=data.num_samples,
         sampler=make_sampler("fedpcs"),
         rule="precision",
-        cohort_size=np.full(options.rounds, COHORT),
-        budget=BUDGET_UNIT * found.profile.budget,
-        pay=found.profile.budget * found.reward.path[:, np.newaxis],
-        reward=found.reward.path,
-        mean_budget=BUDGET_UNIT * found.profile.mean_budget,
+        schedule=schedule_of(found, budget_unit=BUDGET_UNIT),
     )
     engine = Watched(WorkerEngine(client, model, data, num_slots=COHORT))
     engine.score(flat_parameters(model))
@@ -120,7 +118,7 @@ def main() -> None:
     seconds: list[float] = []
     peaks: list[float] = []
 
-    def note(_: dict[str, Any], took: float) -> None:
+    def note(_: RoundRecord, took: float) -> None:
         seconds.append(took)
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 

@@ -14,15 +14,14 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from ours_round import IdleClients, dealt_out, one_round
 from round_time import BATCH_SIZE, COHORT_SIZE, IMAGES_PER_CLIENT, LEARNING_RATE, NUM_CLASSES, NUM_CLIENTS, SEED, load
 from timing import table
 
 from fedpcs.engines.workers import WorkerEngine
+from fedpcs.game.schedule import not_played
 from fedpcs.learning.admission import Admitted, Expected, admit
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.layout import flat_parameters, layout_of
@@ -33,6 +32,7 @@ from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.store import TrialStore
 
 NUM_ROUNDS = 12
@@ -55,7 +55,6 @@ def main() -> None:
             one_round(engine, parameters, index, layout, plan)
             alone.append(time.perf_counter() - began)
     whole: list[float] = []
-    each, none = np.ones((NUM_ROUNDS, NUM_CLIENTS)), np.zeros(NUM_ROUNDS)
     server = ServerPlan(
         run="idle",
         seed=0,
@@ -64,14 +63,10 @@ def main() -> None:
         num_samples=data.num_samples,
         sampler=make_sampler("random"),
         rule="hajek",
-        cohort_size=np.full(NUM_ROUNDS, COHORT_SIZE),
-        budget=each,
-        pay=0.0 * each,
-        reward=none,
-        mean_budget=1.0 + none,
+        schedule=not_played(NUM_ROUNDS, NUM_CLIENTS, COHORT_SIZE),
     )
 
-    def note(_: dict[str, Any], took: float) -> None:
+    def note(_: RoundRecord, took: float) -> None:
         whole.append(took)
 
     with tempfile.TemporaryDirectory() as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -14,6 +14,7 @@ from fedpcs._toml import parse_toml
 from fedpcs._validate import did_you_mean, nearest
 from fedpcs.errors import InvalidInput
 
+Tree = TypeVar("Tree", bound=BaseModel)
 _MOST_NAMES = 20  # no key of ours has so many
 # Names that people try, and are too far from ours to be taken for a slip.
 _OTHER_NAMES = {
@@ -26,9 +27,6 @@ _OTHER_NAMES = {
 
 def read_override(override: str) -> dict[str, Any]:
     """Read what `--set` is given, by dotted key; a table is as many keys as it holds.
-
-    Raises:
-        InvalidInput: It is not KEY=VALUE.
 
     Example:
         >>> read_override("rounds=5"), read_override("training={batch_size = 8}")
@@ -44,12 +42,7 @@ def read_override(override: str) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """Read a value as TOML would, or else as a word.
-
-    Example:
-        >>> read_value("0.5"), read_value("iid")
-        (0.5, 'iid')
-    """
+    """Read a value as TOML would, or else as a word."""
     try:
         return parse_toml(f"value = {text}")["value"]
     except InvalidInput as error:
@@ -102,11 +95,7 @@ def _names(key: str) -> tuple[str, ...]:
 
 
 def set_key(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a key such as "training.learning_rate" in nested tables, in place.
-
-    Raises:
-        InvalidInput: What should hold the key is no table.
-    """
+    """Set a key such as "training.learning_rate" in nested tables, in place."""
     *path, last = _names(key)
     table = values
     for part in path:
@@ -114,6 +103,18 @@ def set_key(values: dict[str, Any], key: str, value: Any) -> None:
         if not isinstance(table, dict):
             raise InvalidInput(f"{key}: {part} is not a table.")
     table[last] = value
+
+
+def checked(tree: type[Tree], values: Any, where: str = "") -> Tree:
+    """Return values from outside as a checked tree.
+
+    Raises:
+        InvalidInput: An unknown key, or a value that is not allowed; begins with `where`.
+    """
+    try:
+        return tree.model_validate(values)
+    except ValidationError as error:
+        raise InvalidInput(f"{where}: {first_problem(error, tree)}".removeprefix(": ")) from None
 
 
 def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
@@ -126,11 +127,15 @@ def first_problem(error: ValidationError, tree: type[BaseModel]) -> str:
         return f"unknown key {shown(key)}. {_meant(tree, path, there)}Keys there: {', '.join(there)}."
     if first["type"] == "value_error":
         words = str(first["ctx"]["error"])
+        words = words if words.startswith(key) else f"{key}.{words}"  # a table's own check need not know where it is
         return words if words.endswith((".", "?")) else f"{words}."
     if first["type"] == "missing":
         return f"{key} must be given."
     same_key = [detail for detail in error.errors() if detail["loc"][: len(path)] == path]
-    wanted = " or ".join(dict.fromkeys(_wanted(detail) for detail in same_key))
+    kinds = list(dict.fromkeys(_wanted(detail) for detail in same_key))
+    if {"a number", "a finite number"} & set(kinds):  # of which a whole one is none of another kind
+        kinds = [kind for kind in kinds if kind != "a whole number"]
+    wanted = " or ".join(kinds)
     remedy = " Add what is missing, or leave it out." if first["type"] == "too_short" else ""
     meant = did_you_mean(first["input"], re.findall("'([^']+)'", wanted))
     return f"{key} must be {wanted}, got {shown(first['input'])}.{remedy} {meant}".strip()
@@ -147,6 +152,8 @@ def _wanted(detail: Any) -> str:
         "string_too_long": f"at most {limits.get('max_length')} letters long",
         "model_type": "a table",
         "list_type": "a list, such as [1, 2]",
+        "float_parsing": "a number",
+        "int_parsing": "a whole number",
     }
     words: str = detail["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
     return named.get(detail["type"], words.replace("a valid ", "a "))

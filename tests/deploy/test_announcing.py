@@ -31,11 +31,7 @@ class Plan:
     """As much of a server's plan as an announcer looks at, or changes."""
 
     num_rounds: int
-    budget: object = None
-    pay: object = None
-    reward: object = None
-    mean_budget: object = None
-    cohort_size: object = None
+    schedule: object = None
 
 
 @pytest.fixture
@@ -166,7 +162,7 @@ def test_what_a_checkpoint_holds_is_all_there_is_to_know(clients):
     announcer(Plan(num_rounds=ROUNDS), at_round(1), EVERYONE)
     other, asked = announcer_of(config, clients)
     other.recall(Plan(num_rounds=ROUNDS), announcer.memory())
-    for name in ("reward", "budget", "pay", "announced_mean"):
+    for name in ("reward", "budget", "pay", "mean_budget"):
         np.testing.assert_array_equal(getattr(other.schedule, name), getattr(announcer.schedule, name))
     assert other._told == announcer._told
     _, told = other(Plan(num_rounds=ROUNDS), at_round(2), EVERYONE)

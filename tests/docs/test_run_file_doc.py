@@ -86,7 +86,7 @@ def kind_of(annotation: Any) -> str:
         parts = {kind_of(part) for part in get_args(annotation) if part is not type(None)}
         return {
             frozenset({"number", "whole number"}): "number",
-            frozenset({"number", "whole number", "list of numbers", "text"}): "number, text or list",
+            frozenset({"number", "list of numbers", "text"}): "number, text or list",
         }.get(frozenset(parts)) or parts.pop()
     if get_origin(annotation) is Annotated:  # with a check of its own
         return kind_of(get_args(annotation)[0])

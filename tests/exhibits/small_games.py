@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fedpcs.exhibits.solved_games import Games
-from fedpcs.game.config import GameConfig
+from fedpcs.game.config import GameFile
 from fedpcs.report.page import Page
 
-GAMES = Games(GameConfig(num_clients=12, last_round=5, reward=20.0))
+GAMES = Games(GameFile(num_clients=12, last_round=5, reward=20.0))
 
 
 def verdicts(page: Page) -> dict[str, str]:

@@ -145,7 +145,7 @@ def engine_with(kind: str, config: RunConfig, faults: Sequence[Fault] = (), dead
             ready.model,
             ready.data,
             num_workers=2,
-            num_slots=int(ready.plan.cohort_size.max()),
+            num_slots=int(ready.plan.schedule.cohort_size.max()),
             deadline_seconds=deadline,
             side=side,
         )
@@ -199,7 +199,7 @@ def first_cohort(config: RunConfig | None = None, round_index: int = 0, attempt:
     from fedpcs.sampling import draw, make_view
 
     plan = prepared(tiny() if config is None else config).plan
-    view = make_view(int(plan.cohort_size[round_index]), plan.num_samples, round_index=round_index)
+    view = make_view(int(plan.schedule.cohort_size[round_index]), plan.num_samples, round_index=round_index)
     rng = _random.generator(plan.seed, "cohort", round_index, attempt)
     found: list[int] = np.asarray(draw(plan.sampler, view, rng).clients).tolist()
     return found

@@ -34,7 +34,8 @@ from fedpcs._chain import START, hash_at_end, sealed_line
 from fedpcs._outside import message
 from fedpcs.errors import FedpcsError, NotConverged
 from fedpcs.game import equilibrium
-from fedpcs.game.config import build_game, load_game_config
+from fedpcs.game.assemble import game_of_file
+from fedpcs.game.config import load_game_file
 from fedpcs.studies.flags import read_sweep
 from fedpcs.studies.grid import make_cells
 from fedpcs.trial.assemble import load_for
@@ -218,8 +219,8 @@ def game_case(bench: Bench, index: int) -> tuple[int, frozenset[int], str]:
     doing(what)
 
     def read() -> None:
-        settings = load_game_config(folder / "game.toml")
-        built = build_game(settings, folder)
+        settings = load_game_file(folder / "game.toml")
+        built = game_of_file(settings, folder)
         if built.population.num_types * built.last_round <= 60 and isinstance(settings.reward, float):
             equilibrium.solve(built, settings.reward, tolerance=settings.tolerance)
 

@@ -118,7 +118,7 @@ def test_drop_outs_that_follow_labels_or_budgets_show_in_the_log(tmp_path, with_
     """F14: the run ends, and answers realised stray from answers expected, while draws do not."""
     plan, data = prepared(tiny()).plan, prepared(tiny()).data
     if with_what == "budget":
-        order = plan.budget.mean(axis=0)
+        order = plan.schedule.budget.mean(axis=0)
     else:
         order = np.array([float((data.records(client)[1] == 3).float().mean()) for client in range(NUM_CLIENTS)])
     is_unlucky = order >= np.median(order)

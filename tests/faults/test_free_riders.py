@@ -84,7 +84,7 @@ def absent(tmp_path_factory):
 
 def alike(config):
     """The plan with one budget and one pay for all, so that an update fits any round and any client."""
-    budget = prepared(config).plan.budget
+    budget = prepared(config).plan.schedule.budget
     return {"budget": np.full_like(budget, 0.05), "pay": np.ones_like(budget)}
 
 

@@ -81,8 +81,8 @@ def test_without_quorum_the_run_stops_with_the_model_as_it_was_and_privacy_charg
 
 def two_rounds():
     """The plan of the three-round run, cut after two."""
-    plan = prepared(tiny()).plan
-    return {"cohort_size": plan.cohort_size[:2], "budget": plan.budget[:2], "pay": plan.pay[:2]}
+    schedule = prepared(tiny()).plan.schedule
+    return {"schedule": dataclasses.replace(schedule, **{name: path[:2] for name, path in schedule.paths.items()})}
 
 
 @pytest.mark.parametrize("num_silent", [1, 3])
@@ -137,7 +137,7 @@ def test_a_client_charged_in_an_attempt_given_up_is_not_drawn_past_its_limit(tmp
 def test_clients_that_spent_their_limit_leave_and_the_rest_go_on(tmp_path):
     config = tiny(rounds=8)
     plan = prepared(config).plan
-    limit = Rho.at_most(2.5 * float(np.median(plan.budget)))
+    limit = Rho.at_most(2.5 * float(np.median(plan.schedule.budget)))
     played = play(tmp_path, config=config, plan={"limit": limit})
     left = [client for record in played.records for client in record["left"]]
     assert 0 < len(left) < NUM_CLIENTS
@@ -172,7 +172,7 @@ def test_fresh_noise_is_charged_again_on_resume_and_never_past_the_limit(tmp_pat
     config = tiny(rounds=4, sampling={"samplers": ["random"], "sampling_ratio": 1.0})
     plan = prepared(config).plan
     secure = dataclasses.replace(plan.client, noise="secure")
-    limit = Rho.at_most(1.01 * float(plan.budget.sum(axis=0).max()))
+    limit = Rho.at_most(1.01 * float(plan.schedule.budget.sum(axis=0).max()))
     stop = iter([False] * (3 * NUM_CLIENTS + 2) + [True] * 1000)
     changes = {"limit": limit, "client": secure}
     how = {"config": config, "checkpoint_every": 100}

@@ -11,6 +11,7 @@ from torch import nn
 
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
@@ -55,11 +56,13 @@ def test_memory_and_open_files_stay_flat_over_a_thousand_rounds(tmp_path, kind):
         num_samples=data.num_samples,
         sampler=make_sampler("fedpcs"),
         rule="default",
-        cohort_size=np.full(ROUNDS, COHORT),
-        budget=np.broadcast_to(np.linspace(0.01, 1.0, CLIENTS), (ROUNDS, CLIENTS)),
-        pay=np.ones((ROUNDS, CLIENTS)),
-        reward=np.ones(ROUNDS),
-        mean_budget=np.full(ROUNDS, 0.5),
+        schedule=Schedule(
+            reward=np.ones(ROUNDS),
+            mean_budget=np.full(ROUNDS, 0.5),
+            cohort_size=np.full(ROUNDS, COHORT),
+            budget=np.broadcast_to(np.linspace(0.01, 1.0, CLIENTS), (ROUNDS, CLIENTS)),
+            pay=np.ones((ROUNDS, CLIENTS)),
+        ),
     )
     if kind == "in-process":
         engine = InProcessEngine(ClientSide(client, model, data))

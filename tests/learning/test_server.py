@@ -9,6 +9,7 @@ import threadpoolctl
 from scipy.optimize import brentq
 
 from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted, Refusal
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout
@@ -35,11 +36,13 @@ def plan_of(sampler="fedpcs", rule="default", mode="client", sizes=SIZES, budget
         num_samples=np.asarray(sizes),
         sampler=make_sampler(sampler, **settings),
         rule=rule,
-        cohort_size=np.full(rounds, cohort),
-        budget=np.tile(np.asarray(budget, float), (rounds, 1)),
-        pay=np.arange(rounds)[:, None] + 10.0 * np.asarray(budget, float),
-        reward=np.ones(rounds),
-        mean_budget=np.full(rounds, float(np.mean(budget))),
+        schedule=Schedule(
+            reward=np.ones(rounds),
+            mean_budget=np.full(rounds, float(np.mean(budget))),
+            cohort_size=np.full(rounds, cohort),
+            budget=np.tile(np.asarray(budget, float), (rounds, 1)),
+            pay=np.arange(rounds)[:, None] + 10.0 * np.asarray(budget, float),
+        ),
         **changes,
     )
 

@@ -28,7 +28,7 @@ def test_budgets_are_units_within_bounds_and_pay_is_units_times_reward(name, rew
     assert (found.budget >= UNIT * BOUNDS[0] * (1 - 1e-12)).all()
     assert (found.budget <= UNIT * BOUNDS[1] * (1 + 1e-12)).all()
     assert found.pay == pytest.approx(found.budget / UNIT * found.reward[:, None], rel=1e-12)
-    assert found.announced_mean == pytest.approx(found.budget.mean(axis=1), abs=UNIT * 1e-3)
+    assert found.mean_budget == pytest.approx(found.budget.mean(axis=1), abs=UNIT * 1e-3)
     assert found.standing == "converged"
     assert 0.0 <= found.exploitability < 0.01
     if isinstance(reward, float | list):
@@ -40,7 +40,7 @@ def test_rational_clients_play_their_best_response_to_what_was_announced(name):
     sampler = make_sampler(name)
     found = make_schedule(config(), sampler)
     crowd = uniform(12, 3, BOUNDS)
-    terms = announce(found.reward, found.announced_mean / UNIT, 6, 12, selection_of(config(), sampler))
+    terms = announce(found.reward, found.mean_budget / UNIT, 6, 12, selection_of(config(), sampler))
     for client in (0, 5, 11):
         alone = best_response(terms, float(crowd.privacy_aversion[client]), float(crowd.initial_budget[client]))
         assert found.budget[:, client] / UNIT == pytest.approx(alone.budget, abs=0.01)
@@ -109,10 +109,10 @@ def test_a_new_plan_leaves_the_past_and_the_absent_alone():
     before = make_schedule(chosen, sampler)
     here = np.arange(12) % 3 > 0
     after = replanned(chosen, sampler, before, 2, here)
-    for name in ("budget", "pay", "reward", "announced_mean"):
+    for name in ("budget", "pay", "reward", "mean_budget"):
         assert getattr(after, name)[:2].tolist() == getattr(before, name)[:2].tolist()
     assert after.budget[2:, ~here].tolist() == before.budget[2:, ~here].tolist()
     assert after.budget[2, here] == pytest.approx(before.budget[2, here])
-    assert after.announced_mean[2:] == pytest.approx(after.budget[2:, here].mean(axis=1), abs=UNIT * 1e-3)
+    assert after.mean_budget[2:] == pytest.approx(after.budget[2:, here].mean(axis=1), abs=UNIT * 1e-3)
     assert after.pay[2:, here] == pytest.approx(after.budget[2:, here] / UNIT * after.reward[2:, None])
     assert before.budget.shape == (4, 12)

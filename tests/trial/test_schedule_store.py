@@ -24,7 +24,7 @@ def test_a_schedule_is_read_back_as_it_was_solved(tmp_path, monkeypatch):
     solved = remembered_schedule(tmp_path, config, sampler)
     monkeypatch.setattr(schedule_store, "make_schedule", lambda *_: pytest.fail("was solved again"))
     read = remembered_schedule(tmp_path, config, sampler)
-    for name in ("reward", "budget", "pay", "announced_mean", "cohort_size"):
+    for name in ("reward", "budget", "pay", "mean_budget", "cohort_size"):
         first, second = getattr(solved, name), getattr(read, name)
         assert first.dtype == second.dtype
         assert np.array_equal(first, second)

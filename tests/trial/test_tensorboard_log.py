@@ -43,8 +43,8 @@ def line(number: int, accuracy: float | None) -> dict[str, object]:
         "loss": None if accuracy is None else 1.0 - accuracy,
         "spent": {"rho": spread, "epsilon": spread, "num_clients": 3},
         "reward": 6.0,
-        "announced_mean_budget": 0.5,
-        "mean_budget": 0.25,
+        "mean_budget": 0.5,
+        "realised_mean_budget": 0.25,
         "cohort_budget": 1.5,
         "paid_so_far": 10.0 * number,
         "update_norm": spread,
@@ -78,7 +78,7 @@ def test_every_round_is_shown_as_the_log_has_it(tmp_path: Path) -> None:
     assert found["test/accuracy"] == [[0, 0.25], [2, 0.75]]  # round 1 was not evaluated
     assert found["privacy/epsilon_maximum"] == [[0, 3.0], [1, 4.0], [2, 5.0]]
     assert found["norms/update_median"] == [[0, 2.0], [1, 3.0], [2, 4.0]]
-    assert found["game/mean_budget"] == [[0, 0.25], [1, 0.25], [2, 0.25]]
+    assert found["game/realised_mean_budget"] == [[0, 0.25], [1, 0.25], [2, 0.25]]
 
 
 @pytest.mark.slow

@@ -112,7 +112,7 @@ def audit_object(audit: Audit) -> dict[str, Any]:
 def audit_facts(audit: Audit) -> dict[str, str]:
     """Return what `fedpcs audit` prints for people."""
     from fedpcs import _format
-    from fedpcs.privacy.standing import noise_words
+    from fedpcs.privacy.standing import noise_standing
 
     result, claim, level = audit.result, audit.result.claim, audit.scenario.level
     over = "" if audit.plan.num_rounds == 1 else f" over {audit.plan.num_rounds} rounds"
@@ -122,7 +122,7 @@ def audit_facts(audit: Audit) -> dict[str, str]:
     return {
         "verdict": "CONTRADICTED: " + "; ".join(reasons(result)) if result.is_contradicted else verdict,
         "claim": f"{spent} ({claim.rho}{over}) for {level.relation}{proven}",
-        "noise": f"{audit.plan.noise}: {noise_words(audit.plan.noise)}",
+        "noise": f"{audit.plan.noise}: {noise_standing(audit.plan.noise)}",
         "neighbours": audit.scenario.neighbours,
         f"lower bounds, {_format.percent(result.bounds.confidence)} sure": _bounds(result),
         "attack": _attack(result),

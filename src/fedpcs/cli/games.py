@@ -27,17 +27,18 @@ def solve(
     """
     from fedpcs.game import config
 
-    settings = config.load_game_config(game_file)
+    settings = config.load_game_file(game_file)
     from rich.console import Console
 
     from fedpcs.cli import solve_report
     from fedpcs.game import (
+        assemble,
         equilibrium,
         equilibrium_file,  # Numba: keys are checked before
         sampling_ratio,
     )
 
-    game = config.build_game(settings, game_file.parent if game_file else None)
+    game = assemble.game_of_file(settings, game_file.parent if game_file else None)
     if out is not None:
         equilibrium_file.check_writable(out)
     if figures is not None:
@@ -94,18 +95,16 @@ def verify(
     """
     from fedpcs.game import config
 
-    settings = config.load_game_config(game_file)
-    from dataclasses import replace
-
+    settings = config.load_game_file(game_file)
     from rich.console import Console
 
     from fedpcs.cli import solve_report
-    from fedpcs.game import equilibrium_file
+    from fedpcs.game import assemble, equilibrium_file
 
-    game = config.build_game(settings, game_file.parent if game_file else None)
+    game = assemble.game_of_file(settings, game_file.parent if game_file else None)
     stored = equilibrium_file.read_equilibrium(equilibrium_path)
     if settings.budget_cap is not None and stored.cohort_size is not None:
-        game = replace(game, cohort_size=config.cohort_path(stored.cohort_size, game))
+        game = game.with_cohort(stored.cohort_size)
     with Console(stderr=True).status("Checking …"):
         checked = solve_report.verify_stored(stored, game, settings)
     if as_json:

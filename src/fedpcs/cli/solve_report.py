@@ -14,7 +14,7 @@ from fedpcs import _validate
 from fedpcs._caps import allowance
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.game.config import GameConfig
+from fedpcs.game.config import GameFile
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.equilibrium_file import StoredEquilibrium
 from fedpcs.game.payoffs import Profile, server_cost
@@ -46,7 +46,7 @@ class Verification:
     is_equilibrium: bool
 
 
-def verify_stored(stored: StoredEquilibrium, game: Game, config: GameConfig) -> Verification:
+def verify_stored(stored: StoredEquilibrium, game: Game, config: GameFile) -> Verification:
     """Recompute the certificate of a stored profile under `game`, from the file's arrays alone.
 
     Raises:
@@ -69,7 +69,7 @@ def verify_stored(stored: StoredEquilibrium, game: Game, config: GameConfig) -> 
     )
 
 
-def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameConfig) -> None:
+def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameFile) -> None:
     rounds = game.last_round + 1
     for name, array in (("reward", stored.reward), ("mean_budget", stored.mean_budget)):
         if array.shape != (rounds,) or not np.isfinite(array).all():

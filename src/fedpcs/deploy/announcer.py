@@ -22,17 +22,16 @@ from fedpcs.errors import NotConverged, QuorumNotReached
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.inference import inferred_population
 from fedpcs.game.population import Population, histogram, uniform_density
+from fedpcs.game.schedule import PATHS, Schedule, not_played
 from fedpcs.learning.server_values import BoolArray, ServerPlan, ServerState
 from fedpcs.privacy.budget import NANOS_PER_UNIT
 from fedpcs.sampling import Sampler
-from fedpcs.trial.assemble import under_schedule
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.schedule import Schedule, selection_of, solve_for
+from fedpcs.trial.schedule import scheduled, selection_of, solve_for
 
 IntArray = NDArray[np.int64]
 # (announcement, clients) → the budgets of those that answer, in billionths, by client.
 AskTerms = Callable[[Announcement, IntArray], dict[int, IntArray]]
-_PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 _PRIOR_BINS = (24, 24)
 # Answers to a false announcement may leave an aversion open; answers to a better one tell more.
 _MOST_CORRECTIONS = 3
@@ -44,8 +43,7 @@ def prior_of(config: RunConfig, num_clients: int) -> Population:
     """Return whom the server believes in before it has heard anyone: the run's histogram, or the default density."""
     prior = config.federation.prior
     if prior is None:
-        low, high = (float(bound) for bound in config.game.budget_bounds)
-        return uniform_density(num_clients, (low, high), _PRIOR_BINS)
+        return uniform_density(num_clients, config.game.bounds, _PRIOR_BINS)
     return histogram(prior.privacy_aversion, prior.initial_budget, prior.weight, num_clients=num_clients)
 
 
@@ -74,8 +72,9 @@ class Announcer:
         self._num_clients = num_clients
         self.has_answered: BoolArray = np.zeros(num_clients, dtype=np.bool_)
         self._tried: BoolArray | None = None
-        self._schedule = _blank(config, num_clients)
-        self._told = self._announcement(0, self._schedule.reward, self._schedule.announced_mean)
+        lowest = float(config.game.budget_unit) * config.game.bounds[0]
+        self._schedule = replace(not_played(config.rounds, num_clients, 1, lowest), standing="converged")
+        self._told = self._announcement(0, self._schedule.reward, self._schedule.mean_budget)
 
     @property
     def schedule(self) -> Schedule:
@@ -109,7 +108,7 @@ class Announcer:
         is_tried = self._tried is not None and np.array_equal(here, self._tried)
         if self._config.federation.reannounce == "on-drift" and not is_tried and plan.num_rounds - now >= 2:
             extra |= self._corrected(now, here)
-        return under_schedule(plan, self._schedule), extra
+        return replace(plan, schedule=self._schedule), extra
 
     def _corrected(self, now: int, here: BoolArray) -> dict[str, Any]:
         """Announce anew until the crowd is where it is said to be; return what to log of it."""
@@ -149,7 +148,7 @@ class Announcer:
             "told_from": np.array([told.first_round]),
             "told_mean": np.array(told.mean_budget),
             "told_exploitability": np.array([self._schedule.exploitability]),
-            **{name: getattr(self._schedule, name) for name in _PATHS},
+            **self._schedule.paths,
         }
 
     def recall(self, plan: ServerPlan, memory: dict[str, Any]) -> ServerPlan:
@@ -159,25 +158,13 @@ class Announcer:
         """
         self._tried = memory["tried"] if memory["tried"].size else None
         gain = float(memory["told_exploitability"][0])
-        self._schedule = replace(self._schedule, exploitability=gain, **{name: memory[name] for name in _PATHS})
+        self._schedule = replace(self._schedule, exploitability=gain, **{name: memory[name] for name in PATHS})
         first = int(memory["told_from"][0])
         self._told = self._announcement(first, self._schedule.reward[first:], memory["told_mean"])
-        return under_schedule(plan, self._schedule)
+        return replace(plan, schedule=self._schedule)
 
     def _announce(self, now: int, found: Equilibrium, to: BoolArray) -> None:
-        unit = float(self._config.game.budget_unit)
-        reward, mean = self._schedule.reward.copy(), self._schedule.announced_mean.copy()
-        cohort = self._schedule.cohort_size.copy()
-        reward[now:], mean[now:] = found.reward.path, unit * found.profile.mean_budget
-        cohort[now:] = found.game.cohort_size.astype(np.int64)
-        self._schedule = replace(
-            self._schedule,
-            reward=reward,
-            announced_mean=mean,
-            cohort_size=cohort,
-            exploitability=float(found.certificate.relative),
-            settled_by=found.settled_by,
-        )
+        self._schedule = self._schedule.announced_from(now, scheduled(self._config, found))
         self._told = self._announcement(now, found.reward.path, found.profile.mean_budget)
         self.has_answered = self.has_answered & ~to
         self._listen(to)
@@ -212,7 +199,7 @@ class Announcer:
     def _impossible(self, nanos: IntArray) -> str | None:
         """Say why no client could have answered so: budgets out of bounds, or moved away from the crowd's mean."""
         unit, told = float(self._config.game.budget_unit), self._told
-        low, high = (unit * float(bound) for bound in self._config.game.budget_bounds)
+        low, high = (unit * bound for bound in self._config.game.bounds)
         budget = nanos / NANOS_PER_UNIT
         wrong = np.flatnonzero((budget < low - _ROUNDING) | (budget > high + _ROUNDING))
         if wrong.size:
@@ -235,7 +222,7 @@ class Announcer:
         heard = here & self.has_answered
         if not heard.any():
             return np.zeros(self._schedule.reward.size - now)
-        return np.asarray(self._schedule.budget[now:, heard].mean(axis=1) / self._schedule.announced_mean[now:] - 1.0)
+        return np.asarray(self._schedule.budget[now:, heard].mean(axis=1) / self._schedule.mean_budget[now:] - 1.0)
 
     def _believed(self, now: int, here: BoolArray) -> Population:
         """Return whom the server should believe in now: aversions as inferred, budgets as they stand."""
@@ -246,18 +233,3 @@ class Announcer:
         return histogram(
             found.privacy_aversion, self._schedule.budget[now, heard] / unit, weight, num_clients=int(here.sum())
         )
-
-
-def _blank(config: RunConfig, num_clients: int) -> Schedule:
-    """Return the schedule of a run in which nothing was announced, and nobody has agreed to anything."""
-    rounds, lowest = config.rounds, float(config.game.budget_unit) * float(config.game.budget_bounds[0])
-    return Schedule(
-        reward=np.zeros(rounds),
-        budget=np.full((rounds, num_clients), lowest),
-        pay=np.zeros((rounds, num_clients)),
-        announced_mean=np.full(rounds, lowest),
-        cohort_size=np.ones(rounds, dtype=np.int64),
-        standing="converged",
-        exploitability=None,
-        settled_by="",
-    )

@@ -70,8 +70,11 @@ def _ledger(settings: NodeSettings) -> list[Check]:
 def _most(settings: NodeSettings, spent: Rho) -> Check:
     """Say what a client can ever spend, whatever any server announces."""
     delta, unit = float(settings.accepts.delta), float(settings.accepts.budget_unit)
-    if settings.accepts.mode == "none":
-        words = "no limit holds: accepts.mode is 'none', so updates leave without noise and nothing is charged"
+    if not settings.accepted.is_private:
+        words = (
+            f"no limit holds: accepts.mode is {settings.accepts.mode!r}, so updates leave without noise and nothing is "
+            "charged"
+        )
         return Check("at most", "wrong", words, "Set accepts.mode = 'record', unless nobody's records are at stake.")
     each = Rho.of(unit * float(settings.accepts.budget_bounds[1]))
     words = (

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from fedpcs import _validate
 from fedpcs._files import MOST_TEXT, open_regular
@@ -21,32 +21,34 @@ from fedpcs._toml import parse_toml
 from fedpcs.engines.flower.client_books import ClientBooks, Preferences, refuse_open
 from fedpcs.engines.flower.conditions import Conditions
 from fedpcs.errors import InvalidInput
+from fedpcs.game.config import STRICT, Number
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_rho
-from fedpcs.trial.config import Number, RunConfig
+from fedpcs.privacy.modes.mode import Trust
+from fedpcs.privacy.modes.record import RECORD
+from fedpcs.trial.config import ModeName, RunConfig
 
 VARIABLE = "FEDPCS_NODE_SETTINGS"
-_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Accepts(BaseModel):
     """What a client accepts of a run; one that announces anything else is refused."""
 
-    model_config = _STRICT
+    model_config = STRICT
     budget_unit: Number = Field(ge=1e-6, le=1_000_000)
     budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
     rounds: int = Field(100, ge=1, le=100_000)
-    mode: Literal["none", "paper", "client", "record"] = "record"
+    mode: ModeName = RECORD.name
     clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "secure"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
-    trust: Literal["local", "sum", "aggregator"] = "local"
+    trust: Trust = "local"
 
 
 class NodeSettings(BaseModel):
     """A client's settings. Relative paths start where the file is."""
 
-    model_config = _STRICT
+    model_config = STRICT
     name: str = Field("", max_length=64)
     partition_id: int = Field(ge=0)
     num_partitions: int = Field(ge=1, le=10_000_000)
@@ -156,13 +158,13 @@ def _private_text(path: Path) -> str:
 
 def conditions_of(config: RunConfig) -> Conditions:
     """Return what a run does with its clients' privacy."""
-    low, high = (float(bound) for bound in config.game.budget_bounds)
     return Conditions(
         budget_unit=float(config.game.budget_unit),
-        budget_bounds=(low, high),
+        budget_bounds=config.game.bounds,
         rounds=config.rounds,
         mode=config.privacy.mode,
         clip_norm=float(config.privacy.clip_norm),
         noise=config.privacy.noise,
         delta=float(config.privacy.delta),
+        trust=config.privacy.protection.trust,
     )

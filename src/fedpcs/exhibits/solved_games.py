@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs import _format
-from fedpcs._validate import FloatArray
 from fedpcs.exhibits.profiles import Profile
 from fedpcs.game import equilibrium
-from fedpcs.game.config import GameConfig, PopulationConfig, build_game
+from fedpcs.game.assemble import game_of_file
+from fedpcs.game.config import GameFile, PopulationConfig
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.rules import Game, Selection
+from fedpcs.game.schedule import played_budget
 from fedpcs.report import style
 from fedpcs.report.page import Finding
 from fedpcs.studies.paired import PairedDifference
 
-Behaviour = Literal["static", "selfish"]
-
+behaved = played_budget  # of clients that do not play
 NUM_SEEDS: Mapping[Profile, int] = {"quick": 3, "paper": 10}
 ONE_GAME = (
     "None of them looks at budgets, so to a rational client they are the same game, and here they are one row: "
@@ -76,7 +74,7 @@ class Games:
         say: Is told what is being solved: it takes a while.
     """
 
-    base: GameConfig = field(default_factory=GameConfig)
+    base: GameFile = field(default_factory=GameFile)
     solved: dict[Case, Equilibrium] = field(default_factory=dict)
     say: Callable[[str], None] = field(default=lambda words: None, compare=False)
 
@@ -89,7 +87,7 @@ class Games:
             "cohort_size": None,
             "last_round": self.base.last_round if case.last_round is None else case.last_round,
         }
-        return build_game(self.base.model_copy(update=changed))
+        return game_of_file(self.base.model_copy(update=changed))
 
     def solve(self, case: Case) -> Equilibrium:
         """Return a case's solution, certified or not: its status says."""
@@ -148,14 +146,6 @@ def certificates(equilibria: Mapping[str, Sequence[Equilibrium]]) -> dict[str, s
         + ", ".join(_format.gain(found.certificate.relative) for found in solved)
         for use, solved in equilibria.items()
     }
-
-
-def behaved(found: Equilibrium, behaviour: Behaviour) -> FloatArray:
-    """Return (rounds, types) budgets of clients that do not play: "static" keep ρ⁰, "selfish" sit at ρ_L."""
-    shape = found.profile.budget.shape
-    if behaviour == "static":
-        return np.broadcast_to(found.game.population.initial_budget, shape).copy()
-    return np.full(shape, found.game.budget_bounds[0])
 
 
 def difference(found: PairedDifference, write: Callable[[float], str] = _format.amount, unit: str = "") -> str:

@@ -1,236 +1,154 @@
-"""A game from a TOML file. One frozen tree; every error names the key, the value, what is allowed and what to do.
+"""A game as files describe it: one schema for `fedpcs solve` and for the table [game] of a run.
 
-Types are checked here, ranges where the value is used (`fedpcs.game`), so that a file and a Python call are
-refused with the same words.
+`GameConfig` is what every game says. `GameFile` adds what a run knows from elsewhere: who plays, for how long, how many
+are drawn. What only a run has is added in `fedpcs.trial.config`. Types and ranges are declared here once;
+`fedpcs.game.make_game` is held to the same ones.
 """
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from array import array
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Annotated, Literal
 
-import numpy as np
-from numpy.typing import ArrayLike
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
-from fedpcs import _validate
-from fedpcs._files import MOST_TABLE, open_regular
-from fedpcs._keys import first_problem
+from fedpcs._keys import checked
 from fedpcs._toml import read_toml
-from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
+from fedpcs.game.population import AVERSION_BOUNDS, BUDGET_BOUNDS, MOST_CLIENTS, MOST_SAMPLES, MOST_TYPES, MOST_WEIGHT
 
-if TYPE_CHECKING:  # the solver brings Numba, and a misspelt key should not wait for it
-    from fedpcs.game.population import Population
-    from fedpcs.game.rules import Game
+STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+MOST_ROUNDS = 100_000
+MOST_REWARD = 1_000_000_000_000  # beyond, sums of squares leave the range of floats
 
-Number = float | int
-_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True)
-_MOST_ROW = 10_000  # characters
-_COLUMNS = ("privacy_aversion", "initial_budget", "num_samples", "weight")
+
+def _as_float_can(value: int) -> int:
+    try:
+        float(value)
+    except OverflowError:
+        raise PydanticCustomError("too_large", "a whole number below 1e308") from None
+    return value
+
+
+# A key that stands for a number may be written as a whole one, though not with hundreds of digits.
+Number = float | Annotated[int, AfterValidator(_as_float_can)]
+Aversion = Annotated[Number, Field(ge=AVERSION_BOUNDS[0], le=AVERSION_BOUNDS[1])]
+InitialBudget = Annotated[Number, Field(gt=0.0)]
+NumSamples = Annotated[Number, Field(ge=1.0, le=MOST_SAMPLES, multiple_of=1.0)]
+Weight = Annotated[Number, Field(ge=0.0, le=MOST_WEIGHT)]
+_Bound = Annotated[Number, Field(ge=BUDGET_BOUNDS[0], le=BUDGET_BOUNDS[1])]
+_Reward = Annotated[Number, Field(ge=0.0)]
+_Cap = Annotated[Number, Field(gt=0.0)]
+_Bins = Annotated[int, Field(ge=1, le=MOST_TYPES)]
+
+
+class GameConfig(BaseModel):
+    """What every game says: the server's weights, its rewards, the bounds of budgets."""
+
+    model_config = STRICT
+    budget_bounds: list[_Bound] = Field(
+        [0.01, 12.0], min_length=2, max_length=2, description="Least and greatest budget, in game units."
+    )
+    reward: _Reward | list[_Reward] | Literal["commitment", "per-round"] = Field(
+        "commitment",
+        description="What the server pays for a unit of budget: a policy, a number, or one for each round.",
+    )
+    reward_max: Number = Field(100.0, gt=0.0, le=MOST_REWARD, description="Most it can announce.")
+    accuracy_priority: Number = Field(
+        0.5, gt=0.0, lt=1.0, description="γ: accuracy against payments in the server's cost."
+    )
+    accuracy_scale: Number = Field(10_000.0, gt=0.0, le=MOST_REWARD, description="What accuracy is worth.")
+    tolerance: Number = Field(
+        1e-3,
+        gt=0.0,
+        description="Most that deviating may gain in an equilibrium, as a share of utility; mean budgets are at rest "
+        "when they move by no more.",
+    )
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> GameConfig:
+        low, high = self.budget_bounds
+        if not low < high:
+            raise ValueError(f"budget_bounds must be two numbers above 0 that rise, got [{low:g}, {high:g}]")
+        path = self.reward if isinstance(self.reward, list) else [] if isinstance(self.reward, str) else [self.reward]
+        if not all(value <= self.reward_max for value in path):
+            raise ValueError(f"reward must lie in [0, reward_max = {self.reward_max:g}], got {self.reward}")
+        return self
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """[ρ_L, ρ_H]."""
+        return float(self.budget_bounds[0]), float(self.budget_bounds[1])
 
 
 class PopulationConfig(BaseModel):
     """Who plays: drawn from a seed, listed, read from a CSV file, or the uniform density in bins."""
 
-    model_config = _STRICT
-    seed: int | None = None
-    privacy_aversion: list[Number] | None = None
-    initial_budget: list[Number] | None = None
-    num_samples: list[Number] | None = None
-    weight: list[Number] | None = None
-    file: str | None = None
-    bins: list[int] | None = None
+    model_config = STRICT
+    seed: int | None = Field(None, ge=0, description="Draws aversions, then initial budgets, evenly.")
+    privacy_aversion: list[Aversion] | None = Field(None, description="ψ of each client or type.")
+    initial_budget: list[InitialBudget] | None = Field(None, description="ρ⁰ of each, within budget_bounds.")
+    num_samples: list[NumSamples] | None = Field(None, description="How many records each has.")
+    weight: list[Weight] | None = Field(None, description="How common each type is.")
+    file: str | None = Field(None, description="A CSV file with these lists as columns.")
+    bins: list[_Bins] | None = Field(
+        None, min_length=2, max_length=2, description="Cells of the uniform density: aversion, budget."
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> PopulationConfig:
         sources = {
-            "seed": self.seed is not None,
-            "lists": self.privacy_aversion is not None or self.initial_budget is not None,
-            "file": self.file is not None,
-            "bins": self.bins is not None,
+            "seed": self.seed,
+            "lists": self.initial_budget if self.privacy_aversion is None else self.privacy_aversion,
+            "file": self.file,
+            "bins": self.bins,
         }
-        given = [name for name, is_given in sources.items() if is_given]
+        given = [name for name, source in sources.items() if source is not None]
         if len(given) > 1:
             raise ValueError(f"population takes one source, got {' and '.join(given)}; keep one")
         if (self.privacy_aversion is None) != (self.initial_budget is None):
             raise ValueError("population needs both privacy_aversion and initial_budget, got one of them")
         if given != ["lists"] and (self.num_samples is not None or self.weight is not None):
             raise ValueError("population: num_samples and weight go with the lists privacy_aversion and initial_budget")
-        if self.bins is not None and len(self.bins) != 2:
-            raise ValueError(f"population.bins must be two whole numbers (aversion, budget), got {self.bins}")
         return self
 
 
-class GameConfig(BaseModel):
+class GameFile(GameConfig):
     """Everything `fedpcs solve` needs; an empty file is the default game."""
 
-    model_config = _STRICT
-    num_clients: int | None = None
-    last_round: int = 30
-    cohort_size: int | None = None
-    sampling_ratio: Number | None = None
-    budget_bounds: list[Number] = [0.01, 12.0]
-    accuracy_priority: Number = 0.5
-    accuracy_scale: Number = 10_000.0
-    reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
-    reward_max: Number = 100.0
-    response: Literal["exact", "costate", "paper", "paper-backward"] = "exact"
-    selection: Literal["budget-aware", "budget-blind"] = "budget-aware"
-    tolerance: Number = 1e-3
-    budget_cap: Number | list[Number] | None = None
-    population: PopulationConfig = PopulationConfig(seed=0)
+    num_clients: int | None = Field(None, ge=1, le=MOST_CLIENTS, description="N; 100, or as many as are listed.")
+    last_round: int = Field(30, ge=1, le=MOST_ROUNDS, description="T: rounds are 0…T.")
+    cohort_size: int | None = Field(None, ge=1, description="K; or else sampling_ratio.")
+    sampling_ratio: Number | None = Field(None, gt=0.0, le=1.0, description="τ: K = max(1, round(τN)); 0.2 if absent.")
+    response: Literal["exact", "costate", "paper", "paper-backward"] = Field(
+        "exact", description="How clients answer: exactly, or by Theorem 1 corrected, as printed, or computed backward."
+    )
+    selection: Literal["budget-aware", "budget-blind"] = Field(
+        "budget-aware", description="Whether the draw favours larger budgets."
+    )
+    budget_cap: _Cap | list[_Cap] | None = Field(
+        None, description="Most a cohort's budgets may add up to, in every round or each."
+    )
+    population: PopulationConfig = Field(PopulationConfig(seed=0), description="Who plays.")
 
     @model_validator(mode="after")
-    def _one_cohort(self) -> GameConfig:
+    def _one_cohort(self) -> GameFile:
         if self.cohort_size is not None and self.sampling_ratio is not None:
             raise ValueError("the game takes cohort_size or sampling_ratio, got both; keep one")
-        if len(self.budget_bounds) != 2:
-            raise ValueError(f"budget_bounds must be two numbers [low, high], got {self.budget_bounds}")
         return self
 
 
-def load_game_config(path: Path | None) -> GameConfig:
+def load_game_file(path: Path | None) -> GameFile:
     """Read a game's TOML file; without one, the default game.
 
     Raises:
-        InvalidInput: The file is missing, is not TOML, or has an unknown key or a value of the wrong type.
+        InvalidInput: The file is missing, is not TOML, or has an unknown key or a value that is not allowed.
     """
     if path is None:
-        return GameConfig()
+        return GameFile()
     try:
-        values = read_toml(path)
+        return checked(GameFile, read_toml(path), str(path))
     except (FileNotFoundError, IsADirectoryError) as error:
         what = "is a folder" if isinstance(error, IsADirectoryError) else "no such file"
         raise InvalidInput(f"{path}: {what}. Give the path of a game's TOML file, or none for the default.") from None
-    try:
-        return GameConfig.model_validate(values)
-    except ValidationError as error:
-        raise InvalidInput(f"{path}: {first_problem(error, GameConfig)}") from None
-
-
-def build_game(config: GameConfig, folder: Path | None = None) -> Game:
-    """Return the game a configuration describes; `folder` is where a relative population file is looked for."""
-    from fedpcs.game.population import check_bounds
-    from fedpcs.game.rules import cohort_from_ratio, make_game
-
-    bounds = (float(config.budget_bounds[0]), float(config.budget_bounds[1]))
-    crowd = _population(config, check_bounds(bounds), folder or Path())
-    cohort = config.cohort_size
-    if cohort is None:
-        ratio = 0.2 if config.sampling_ratio is None else config.sampling_ratio
-        cohort = cohort_from_ratio(ratio, crowd.num_clients)
-    return make_game(
-        crowd,
-        last_round=config.last_round,
-        cohort_size=cohort,
-        budget_bounds=bounds,
-        accuracy_priority=config.accuracy_priority,
-        accuracy_scale=config.accuracy_scale,
-        reward_max=config.reward_max,
-        selection=config.selection,
-    )
-
-
-def cohort_path(cohort_size: FloatArray, game: Game) -> FloatArray:
-    """Return a cohort size per round as a file states it, checked against the game."""
-    return _validate.vector("cohort_size", cohort_size, length=game.last_round + 1, low=1.0, high=game.num_clients)
-
-
-def _population(config: GameConfig, bounds: tuple[float, float], folder: Path) -> Population:
-    from fedpcs.game import population
-
-    who = config.population
-    if who.file is not None:
-        return _listed(config, _read_csv(folder / who.file))
-    if who.privacy_aversion is not None:
-        given = {name: getattr(who, name) for name in _COLUMNS if getattr(who, name) is not None}
-        return _listed(config, given)
-    clients = 100 if config.num_clients is None else config.num_clients
-    if who.bins is not None:
-        return population.uniform_density(clients, bounds, (who.bins[0], who.bins[1]))
-    return population.uniform(clients, 0 if who.seed is None else who.seed, bounds)
-
-
-def _listed(config: GameConfig, columns: dict[str, ArrayLike]) -> Population:
-    from fedpcs.game import population
-
-    size = int(np.size(columns["privacy_aversion"]))
-    if "weight" in columns:
-        if config.num_clients is None:
-            raise InvalidInput("num_clients must be given with weights: they say how common a type is, not how many.")
-        return population.histogram(**columns, num_clients=config.num_clients)
-    if config.num_clients is not None and config.num_clients != size:
-        raise InvalidInput(
-            f"num_clients must equal the {size} clients listed in [population], got {config.num_clients}. "
-            "Leave it out, or add a weight per entry for a histogram."
-        )
-    return population.individuals(**columns)
-
-
-def _read_csv(path: Path) -> dict[str, ArrayLike]:
-    """Read a population file: a header with the columns' names, one client or type per row."""
-    try:
-        with open_regular(path, MOST_TABLE) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            return _columns(path, csv.reader(_lines(text)))
-    except InvalidInput:
-        raise
-    except OSError as error:
-        raise InvalidInput(f"population.file: {path} cannot be read: {error.strerror}.") from None
-    except csv.Error as error:
-        raise InvalidInput(f"population.file: {path} is not CSV: {error}. Save it as CSV.") from None
-    except ValueError:  # undecodable bytes, or a null byte in the path
-        raise InvalidInput(f"population.file: {str(path)!r} is not a UTF-8 text file. Save it as CSV.") from None
-
-
-def _lines(text: TextIO) -> Iterator[str]:
-    while line := text.readline(_MOST_ROW + 1):
-        if len(line) > _MOST_ROW:
-            raise csv.Error(f"a line is longer than {_MOST_ROW:,} characters")
-        yield line
-
-
-def _columns(path: Path, rows: Iterator[list[str]]) -> dict[str, ArrayLike]:
-    """Check rows one by one and keep their numbers alone: a file of many is never held as text."""
-    header = [name.strip() for name in next(rows, [])]
-    required = {"privacy_aversion", "initial_budget"}
-    if len(set(header)) < len(header) or not required <= set(header) <= set(_COLUMNS):
-        raise InvalidInput(
-            f"{path}: line 1 must name the columns privacy_aversion, initial_budget (and, if wanted, num_samples, "
-            f"weight), got {','.join(header)!r}."
-        )
-    found = array("d")
-    for line, row in enumerate(rows, start=2):
-        if any(cell.strip() for cell in row):
-            found.extend(_numbers(path, line, row, header))
-    if not found:
-        raise InvalidInput(f"{path}: no clients below the header. Add one row per client.")
-    return dict(zip(header, np.array(found).reshape(-1, len(header)).T, strict=True))
-
-
-def _numbers(path: Path, line: int, row: list[str], header: list[str]) -> list[float]:
-    from fedpcs.game.population import AVERSION_BOUNDS, MOST_SAMPLES
-
-    if len(row) != len(header):
-        raise InvalidInput(f"{path}: line {line} must have {len(header)} values like the header, got {len(row)}.")
-    numbers = []
-    for name, cell in zip(header, row, strict=True):
-        try:
-            number = float(cell)
-        except ValueError:
-            number = float("nan")
-        bounds = {"privacy_aversion": AVERSION_BOUNDS, "num_samples": (1.0, MOST_SAMPLES)}
-        low, high = bounds.get(name, (0.0, math.inf))
-        is_whole = name != "num_samples" or number.is_integer()
-        if not (low <= number <= high and math.isfinite(number) and is_whole):
-            kind = "a whole number" if name == "num_samples" else "a number"
-            allowed = f"{kind} in [{low:g}, {high:g}]" if math.isfinite(high) else f"a number of at least {low:g}"
-            raise InvalidInput(f"{path}: line {line}: {name} must be {allowed}, got {cell.strip()!r}.")
-        numbers.append(number)
-    return numbers

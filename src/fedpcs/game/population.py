@@ -16,11 +16,12 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 
 AVERSION_BOUNDS = (0.001, 0.999)
-MOST_SAMPLES = 1e12
+BUDGET_BOUNDS = (1e-9, 1e9)
+MOST_SAMPLES = 1_000_000_000_000
 # Types are arrays in memory; how many clients a type stands for is one number.
 MOST_TYPES = 10_000_000
 MOST_CLIENTS = 10**15
-_MOST_WEIGHT = 1e100  # sums of larger ones leave the range of floats
+MOST_WEIGHT = 1e100  # sums of larger ones leave the range of floats
 DEFAULT_BUDGET_BOUNDS = (0.01, 12.0)
 
 
@@ -102,7 +103,7 @@ def histogram(
     )
     size = aversion.size
     budget = _validate.vector("initial_budget", initial_budget, length=size, low=0.0)
-    mass = _validate.vector("weight", weight, length=size, low=0.0, high=_MOST_WEIGHT)
+    mass = _validate.vector("weight", weight, length=size, low=0.0, high=MOST_WEIGHT)
     samples = np.ones(size) if num_samples is None else _sizes(num_samples, size)
     if not budget.min() > 0.0:
         raise InvalidInput(
@@ -181,7 +182,10 @@ def compress(population: Population, bins: tuple[int, int] = (64, 64)) -> Popula
 
 def check_bounds(budget_bounds: tuple[float, float]) -> tuple[float, float]:
     """Return budget bounds [ρ_L, ρ_H] with 0 < ρ_L < ρ_H."""
-    low, high = (_validate.number(f"budget_bounds[{i}]", budget_bounds[i], low=1e-9, high=1e9) for i in range(2))
+    low, high = (
+        _validate.number(f"budget_bounds[{i}]", budget_bounds[i], low=BUDGET_BOUNDS[0], high=BUDGET_BOUNDS[1])
+        for i in range(2)
+    )
     if not low < high:
         raise InvalidInput(f"budget_bounds must rise, got [{low:g}, {high:g}]. Put the smaller one first.")
     return low, high

@@ -6,22 +6,22 @@ compute its best response from its own two private numbers and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedpcs import _validate
+from fedpcs._keys import checked
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.game.population import DEFAULT_BUDGET_BOUNDS, Population, check_bounds, uniform
+from fedpcs.game.config import GameFile
+from fedpcs.game.population import Population, uniform
 
 Selection = Literal["budget-aware", "budget-blind"]
-# Beyond these, sums of squares leave the range floats can hold, or a table the memory of any machine.
-MOST = 1e12
-MOST_ROUNDS = 100_000
 MOST_ENTRIES = 1_000_000_000  # of a table of budgets: 8 GB
+_DEFAULT = GameFile()
 SELECTIONS: tuple[Selection, ...] = ("budget-aware", "budget-blind")
 
 
@@ -111,6 +111,10 @@ class Game:
         """Return what the server announces for a reward path and a mean-budget path."""
         return Terms(reward, mean_budget, self.cohort_size, self.num_clients, self.selection)
 
+    def with_cohort(self, cohort_size: ArrayLike) -> Game:
+        """Return the game with as many drawn in each round as given."""
+        return replace(self, cohort_size=_cohort(cohort_size, self.last_round + 1, self.num_clients))
+
     def reward_path(self, reward: float | ArrayLike) -> FloatArray:
         """Return a checked reward path: a number holds for every round."""
         rounds = self.last_round + 1
@@ -145,10 +149,10 @@ def make_game(
     *,
     last_round: int = 30,
     cohort_size: int | ArrayLike | None = None,
-    budget_bounds: tuple[float, float] = DEFAULT_BUDGET_BOUNDS,
-    accuracy_priority: float = 0.5,
-    accuracy_scale: float = 10_000.0,
-    reward_max: float = 100.0,
+    budget_bounds: tuple[float, float] = _DEFAULT.bounds,
+    accuracy_priority: float = _DEFAULT.accuracy_priority,
+    accuracy_scale: float = _DEFAULT.accuracy_scale,
+    reward_max: float = _DEFAULT.reward_max,
     selection: Selection = "budget-aware",
 ) -> Game:
     """Return a checked game; with no arguments the default one (N = 100, T = 30, K = 20, seed 0).
@@ -156,9 +160,11 @@ def make_game(
     Raises:
         InvalidInput: A value is NaN, out of range or of the wrong length, or K > N.
     """
-    bounds = check_bounds(budget_bounds)
-    crowd = uniform(100, seed=0, budget_bounds=bounds) if population is None else population
-    rounds = _validate.integer("last_round", last_round, low=1, high=MOST_ROUNDS) + 1
+    stated: dict[str, Any] = {"last_round": last_round, "selection": selection, "budget_bounds": budget_bounds}
+    stated |= {"accuracy_priority": accuracy_priority, "accuracy_scale": accuracy_scale, "reward_max": reward_max}
+    rules = checked(GameFile, {name: np.asarray(value).tolist() for name, value in stated.items()})
+    crowd = uniform(100, seed=0, budget_bounds=rules.bounds) if population is None else population
+    rounds = rules.last_round + 1
     if rounds * crowd.num_types > MOST_ENTRIES:
         raise InvalidInput(
             f"rounds × types must be at most {MOST_ENTRIES:,}, got {rounds:,} × {crowd.num_types:,}. Play "
@@ -166,21 +172,27 @@ def make_game(
         )
     if cohort_size is None:
         cohort_size = cohort_from_ratio(0.2, crowd.num_clients)
-    if np.ndim(cohort_size) == 0:
-        size = _validate.integer("cohort_size", cohort_size, low=1, high=crowd.num_clients)
-        cohort_size = np.full(rounds, float(size))
-    cohort = _validate.vector("cohort_size", cohort_size, length=rounds, low=1.0, high=crowd.num_clients)
     _validate.vector(
         "initial_budget",
         crowd.initial_budget,
-        low=bounds[0],
-        high=bounds[1],
+        low=rules.bounds[0],
+        high=rules.bounds[1],
         remedy="Every client starts inside budget_bounds; widen them or change the budget.",
     )
-    priority = _validate.number("accuracy_priority", accuracy_priority, low=0.0, high=1.0)
-    if not 0.0 < priority < 1.0:
-        raise InvalidInput(f"accuracy_priority must lie strictly between 0 and 1, got {accuracy_priority!r}.")
-    scale = _validate.positive("accuracy_scale", _validate.number("accuracy_scale", accuracy_scale, high=MOST))
-    ceiling = _validate.positive("reward_max", _validate.number("reward_max", reward_max, high=MOST))
-    _validate.choice("selection", selection, SELECTIONS)
-    return Game(crowd, rounds - 1, cohort, bounds, priority, scale, ceiling, selection)
+    return Game(
+        crowd,
+        rules.last_round,
+        _cohort(cohort_size, rounds, crowd.num_clients),
+        rules.bounds,
+        float(rules.accuracy_priority),
+        float(rules.accuracy_scale),
+        float(rules.reward_max),
+        rules.selection,
+    )
+
+
+def _cohort(cohort_size: int | ArrayLike, rounds: int, num_clients: int) -> FloatArray:
+    """Return a checked cohort size for every round."""
+    if np.ndim(cohort_size) == 0:
+        cohort_size = np.full(rounds, float(_validate.integer("cohort_size", cohort_size, low=1, high=num_clients)))
+    return _validate.vector("cohort_size", cohort_size, length=rounds, low=1.0, high=num_clients)

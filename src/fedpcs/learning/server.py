@@ -110,7 +110,7 @@ def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
 def without_outliers(plan: ServerPlan, opened: OpenRound, heard: Heard) -> Heard:
     """Refuse updates far longer than the others, where no clipping bounds them."""
     norms = np.array([item.norm for item in heard.admitted])
-    wild = set(outliers(norms, plan.outlier_factor)) if plan.client.mode == "none" else set()
+    wild = set(outliers(norms, plan.outlier_factor)) if not plan.client.is_perturbed else set()
     refused = tuple(
         Refusal(
             opened.round_index,
@@ -157,7 +157,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
     memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
-    reward = np.where(is_new(state, heard), plan.pay[opened.round_index, heard.clients], 0.0)
+    reward = np.where(is_new(state, heard), plan.schedule.pay[opened.round_index, heard.clients], 0.0)
     moved, step_norm = _move(plan, state, direction)
     following = replace(
         moved,
@@ -175,7 +175,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
 
 def _billionths(plan: ServerPlan, round_index: int) -> IntArray:
     """Return (clients,) what a release costs in whole billionths of ρ, rounded down: the contract of this round."""
-    return np.asarray(np.floor(plan.budget[round_index] * NANOS_PER_UNIT + _WRITTEN), dtype=np.int64)
+    return np.asarray(np.floor(plan.schedule.budget[round_index] * NANOS_PER_UNIT + _WRITTEN), dtype=np.int64)
 
 
 def refuse_unsent(sampler: Sampler) -> None:
@@ -193,7 +193,7 @@ def refuse_unsent(sampler: Sampler) -> None:
 
 def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: Ask) -> View:
     now, reads = state.next_round, plan.sampler.reads
-    budget = plan.budget[now]
+    budget = plan.schedule.budget[now]
     refuse_unsent(plan.sampler)
     norms = None
     if "update_norm" in reads:  # every client that could be drawn trains; the sampler's own cost, and a private one
@@ -203,7 +203,7 @@ def _view(plan: ServerPlan, state: ServerState, is_available: BoolArray, ask: As
         if not is_available.any():
             raise QuorumNotReached(f"round {now}: no client answers what sampler {plan.sampler.name} asks. Try again.")
     return make_view(
-        min(int(plan.cohort_size[now]), int(is_available.sum())),
+        min(int(plan.schedule.cohort_size[now]), int(is_available.sum())),
         plan.num_samples,
         is_available=is_available,
         round_index=now,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted, Refusal
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.layout import Layout, Values
@@ -34,11 +35,7 @@ class ServerPlan:
         num_samples: (clients,) |D_i| on record.
         sampler: Who is drawn.
         rule: How updates are weighed; `default`: `precision`, or `normalised` where there is no noise.
-        cohort_size: (rounds,) K_t.
-        budget: (rounds, clients) ρ each client has agreed to spend if drawn.
-        pay: (rounds, clients) what it is owed for that.
-        reward: (rounds,) R_t as announced.
-        mean_budget: (rounds,) φ(t) as announced, as ρ.
+        schedule: What was announced, and what each client has agreed to spend if drawn.
         limit: Most ρ any client may spend in this run; None: no limit.
         momentum: Of the server's step, in [0, 1).
         rate: Of the server's step.
@@ -59,11 +56,7 @@ class ServerPlan:
     num_samples: IntArray
     sampler: Sampler
     rule: str
-    cohort_size: IntArray
-    budget: FloatArray
-    pay: FloatArray
-    reward: FloatArray
-    mean_budget: FloatArray
+    schedule: Schedule
     limit: Rho | None = None
     momentum: float = 0.0
     rate: float = 1.0
@@ -84,7 +77,7 @@ class ServerPlan:
     @property
     def num_rounds(self) -> int:
         """T + 1."""
-        return int(self.cohort_size.size)
+        return self.schedule.num_rounds
 
 
 @dataclass(frozen=True)

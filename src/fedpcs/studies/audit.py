@@ -109,7 +109,7 @@ def run_audit(
     """Audit the pipeline of a privacy mode.
 
     Args:
-        mode: One of `canaries.AUDIT_MODES`.
+        mode: A privacy mode, or a special case of one: a key of `canaries.audits()`.
         rho: Budget of one round.
         num_canaries: Runs with the canary, and as many without.
         noise: "secure", "exact" or "fast".

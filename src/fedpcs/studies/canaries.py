@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,10 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_rows, clip_update
-from fedpcs.privacy.events import Batch, ClientLevel, PaperLevel, RecordLevel
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
+from fedpcs.privacy.events import Batch
+from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
+from fedpcs.privacy.modes import MODES
+from fedpcs.privacy.modes.mode import Canary, Neighbours, PrivacyMode
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.studies.scenario import (
     BATCH_SIZE,
@@ -36,7 +39,9 @@ from fedpcs.studies.scenario import (
     LOCAL_EPOCHS,
     NUM_PARAMETERS,
     NUM_RECORDS,
-    Neighbours,
+    MakeNeighbours,
+    Pair,
+    Pipeline,
     Scenario,
     canary_length,
     clipped_neighbours,
@@ -44,21 +49,38 @@ from fedpcs.studies.scenario import (
     replaced_in_full_batch,
 )
 
-AUDIT_MODES = ("client", "record", "record-training", "paper", "paper-one-step")
 _PAPER_EPOCHS, _LEARNING_RATE = 5, 0.1
-_PAPER_SENSITIVITY = 2.0 * CLIP_NORM / NUM_RECORDS
-_PAPER_REMARK = (
-    "The paper matches noise to 2W/|D|. One record can move a mean of clipped gradients by that much, but the clipped "
-    "update of several local steps by 2W, as these neighbours show: a contradiction is expected. Audit "
-    "paper-one-step for the case in which the claim holds."
-)
 
 
-def make_scenario(mode: str, budget: Rho) -> Scenario:
-    """Return the honest pipeline of a mode and its worst neighbours."""
+@dataclass(frozen=True)
+class _Announced:
+    """What an audited client is told about training."""
+
+    clip_norm: float = CLIP_NORM
+    learning_rate: float = _LEARNING_RATE
+    batch_size: int | None = BATCH_SIZE
+    local_epochs: int = LOCAL_EPOCHS
+
+
+_ANNOUNCED = _Announced()
+
+
+def audits() -> dict[str, tuple[PrivacyMode, Canary]]:
+    """Return every audit of every privacy mode by name."""
+    return {canary.name: (mode, canary) for mode in MODES.values() for canary in mode.canaries}
+
+
+def make_scenario(name: str, budget: Rho) -> Scenario:
+    """Return the honest pipeline of an audit and its worst neighbours.
+
+    Args:
+        name: Of a privacy mode, or of one of its special cases: a key of `audits()`.
+        budget: ρ of one round.
+    """
     if not budget > Rho(0):
         raise InvalidInput(f"rho must be above 0, got {budget}. With nothing to spend nothing is released.")
-    return _SCENARIOS[_validate.choice("mode", mode, AUDIT_MODES)](budget)
+    mode, canary = audits()[_validate.choice("mode", name, audits())]
+    return _SCENARIOS[canary.neighbours](mode, canary, budget)
 
 
 def canary_direction(rng: np.random.Generator, canary: int) -> FloatArray:
@@ -72,18 +94,54 @@ def canary_direction(rng: np.random.Generator, canary: int) -> FloatArray:
     return direction / np.linalg.norm(direction)
 
 
-def _client(budget: Rho) -> Scenario:
+def _of_updates(
+    mode: PrivacyMode, canary: Canary, budget: Rho, difference: str, make: MakeNeighbours, is_mean: bool = False
+) -> Scenario:
+    """Return the scenario of a mode that perturbs whole updates; `is_mean`: of one step over clipped rows."""
+    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
+    assert isinstance(mechanism, UpdateMechanism)
+
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        update = clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
-        return ClientMechanism(budget).release(update, source).value[np.newaxis]
+        update = clip_rows(raw[0], CLIP_NORM) if is_mean else clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
+        return mechanism.release(ClippedUpdate(update.value, update.l2_bound), source).value[np.newaxis]
 
-    words = "opposite updates, far longer than W"
-    return Scenario("client", ClientLevel(), budget, 2.0 * CLIP_NORM, 1, words, _opposite_updates, pipeline)
+    # σ² = Δ²/(2ρ): at ρ = 1/2 it is Δ².
+    variance = mode.noise_variance(_ANNOUNCED, np.array([0.5]), np.array([NUM_RECORDS]))
+    return _scenario(mode, canary, budget, math.sqrt(variance[0]), 1, difference, make, pipeline)
 
 
-def _record(budget: Rho) -> Scenario:
+def _scenario(
+    mode: PrivacyMode,
+    canary: Canary,
+    budget: Rho,
+    sensitivity: float,
+    num_steps: int,
+    difference: str,
+    make: MakeNeighbours,
+    pipeline: Pipeline,
+) -> Scenario:
+    assert mode.level is not None
+    return Scenario(canary.name, mode.level, budget, sensitivity, num_steps, difference, make, pipeline, canary.remark)
+
+
+def _opposite(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
+    return _of_updates(mode, canary, budget, "opposite updates, far longer than W", _opposite_updates)
+
+
+def _relabelled(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
+    difference = f"one of {NUM_RECORDS} records relabelled, {_PAPER_EPOCHS} local epochs, update clipped to W"
+    return _of_updates(mode, canary, budget, difference, _relabelled_record)
+
+
+def _full_batch(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
+    difference = f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step"
+    return _of_updates(mode, canary, budget, difference, replaced_in_full_batch, is_mean=True)
+
+
+def _steps(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
     num_batches = NUM_RECORDS // BATCH_SIZE
-    mechanism = RecordMechanism(budget, LOCAL_EPOCHS)
+    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
+    assert isinstance(mechanism, RecordMechanism)
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
         return np.stack(
@@ -93,56 +151,38 @@ def _record(budget: Rho) -> Scenario:
             ]
         )
 
+    difference = f"one record's gradient turned around, {LOCAL_EPOCHS} epochs of {num_batches} batches of {BATCH_SIZE}"
     sensitivity = 2.0 * CLIP_NORM / BATCH_SIZE
-    words = f"one record's gradient turned around, {LOCAL_EPOCHS} epochs of {num_batches} batches of {BATCH_SIZE}"
-    return Scenario("record", RecordLevel(), budget, sensitivity, LOCAL_EPOCHS, words, _replaced_record, pipeline)
+    return _scenario(mode, canary, budget, sensitivity, LOCAL_EPOCHS, difference, _replaced_record, pipeline)
 
 
-def _paper(budget: Rho) -> Scenario:
-    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        update = clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
-        return PaperMechanism(budget, NUM_RECORDS).release(update, source).value[np.newaxis]
+def _training(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
+    from fedpcs.studies.audit_training import replaced_record, training_pipeline  # brings torch
 
-    words = f"one of {NUM_RECORDS} records relabelled, {_PAPER_EPOCHS} local epochs, update clipped to W"
-    return Scenario(
-        "paper", PaperLevel(), budget, _PAPER_SENSITIVITY, 1, words, _relabelled_record, pipeline, _PAPER_REMARK
-    )
-
-
-def _paper_one_step(budget: Rho) -> Scenario:
-    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        mean = clip_rows(raw[0], CLIP_NORM)
-        update = ClippedUpdate(mean.value, mean.l2_bound)
-        return PaperMechanism(budget, NUM_RECORDS).release(update, source).value[np.newaxis]
-
-    words = f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step"
-    remark = "The paper's calibration, in the one case it holds for."
-    return Scenario(
-        "paper-one-step", PaperLevel(), budget, _PAPER_SENSITIVITY, 1, words, replaced_in_full_batch, pipeline, remark
-    )
+    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
+    assert isinstance(mechanism, RecordMechanism)
+    # The update adds up a step for each epoch, so its noise is √E that of one.
+    sensitivity = math.sqrt(LOCAL_EPOCHS) * 2.0 * CLIP_NORM / NUM_RECORDS
+    difference = f"one of {NUM_RECORDS} records turned around, {LOCAL_EPOCHS} full-batch epochs of private training"
+    pipeline = training_pipeline(mechanism)
+    return _scenario(mode, canary, budget, sensitivity, LOCAL_EPOCHS, difference, replaced_record, pipeline)
 
 
-def _record_training(budget: Rho) -> Scenario:
-    from fedpcs.studies.audit_training import record_training  # brings torch
-
-    return record_training(budget)
-
-
-_SCENARIOS: dict[str, Callable[[Rho], Scenario]] = {
-    "client": _client,
-    "record": _record,
-    "record-training": _record_training,
-    "paper": _paper,
-    "paper-one-step": _paper_one_step,
+_SCENARIOS: dict[Neighbours, Callable[[PrivacyMode, Canary, Rho], Scenario]] = {
+    Neighbours.OPPOSITE_UPDATES: _opposite,
+    Neighbours.RELABELLED_RECORD: _relabelled,
+    Neighbours.REPLACED_IN_FULL_BATCH: _full_batch,
+    Neighbours.REPLACED_RECORD: _steps,
+    Neighbours.REPLACED_RECORD_TRAINED: _training,
 }
 
 
-def _opposite_updates(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+def _opposite_updates(rng: np.random.Generator, direction: FloatArray) -> Pair:
     update = canary_length(rng) * direction[np.newaxis, np.newaxis]
     return clipped_neighbours(update, -update)
 
 
-def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Pair:
     gradients = other_gradients(rng)
     order = np.concatenate([rng.permutation(NUM_RECORDS) for _ in range(LOCAL_EPOCHS)])
     canary = canary_length(rng) * direction
@@ -153,7 +193,7 @@ def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Neighbo
     return clipped_neighbours(*worlds)
 
 
-def _relabelled_record(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+def _relabelled_record(rng: np.random.Generator, direction: FloatArray) -> Pair:
     """Train a logistic regression on two data sets that differ in the label of one record, a far outlier."""
     features = rng.standard_normal((NUM_RECORDS, NUM_PARAMETERS)) / math.sqrt(NUM_PARAMETERS)
     features[0] = 10.0 * canary_length(rng) * direction

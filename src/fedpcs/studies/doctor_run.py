@@ -18,6 +18,7 @@ from torch.nn import functional
 from fedpcs import _format, _random
 from fedpcs._threads import num_cores
 from fedpcs._validate import FloatArray
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.datasets import Dataset
@@ -28,6 +29,7 @@ from fedpcs.learning.protocol import Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
+from fedpcs.privacy.modes.no_privacy import NO_PRIVACY
 from fedpcs.sampling import disclosure, draw, make_view, settle_rule, start, weigh
 from fedpcs.studies.estimate import measure, seconds_of
 from fedpcs.studies.promise import promise
@@ -43,7 +45,7 @@ from fedpcs.trial.assemble import (
 from fedpcs.trial.check import Check
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.preflight import try_out, untrained_classes
-from fedpcs.trial.schedule import Schedule, make_schedule
+from fedpcs.trial.schedule import make_schedule
 
 _MOST_CLIENTS = 10
 _MOST_RECORDS = 10  # of each
@@ -89,7 +91,7 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     if words := delta_note(config):
         found.append(Check("delta", "note", words))
     schedules = {name: make_schedule(config, sampler_of(config, name)) for name in config.sampling.samplers}
-    if config.privacy.mode == "none":
+    if not config.privacy.is_private:
         return [*found, Check("privacy", "note", promise(config.privacy))]
     norms = measured_norms(config, data)
     found.append(_clipping(config, norms))
@@ -108,10 +110,10 @@ def measured_norms(config: RunConfig, data: PartitionedData) -> Norms:
     order = np.argsort(data.num_samples, kind="stable")
     clients = order[np.linspace(0, order.size - 1, min(_MOST_CLIENTS, order.size)).astype(int)].tolist()
     with one_thread():
-        if plan.mode == "record":
+        if plan.has_noisy_steps:
             what, before = "gradients", _gradient_norms(model, data, clients)
         else:
-            whole = ClientSide(replace(plan, mode="none"), model, data)
+            whole = ClientSide(replace(plan, mode=NO_PRIVACY.name), model, data)
             what, before = "updates", _update_norms(whole, clients, parameters)[0]
         side = ClientSide(plan, model, data)
         after, drift = _update_norms(side, clients, parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,7 @@ from torch import nn
 from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import PartitionedData, deal_out
 from fedpcs.learning.datasets import Dataset, hold_out, load_dataset, with_oriented_gradients
@@ -23,7 +24,6 @@ from fedpcs.learning.server_values import BoolArray, ServerPlan
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import Sampler, make_sampler
 from fedpcs.trial.config import PrivacyConfig, RunConfig
-from fedpcs.trial.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,7 @@ def plan_for(
         num_samples=num_samples,
         sampler=sampler,
         rule=config.sampling.rule,
-        cohort_size=schedule.cohort_size,
-        budget=schedule.budget,
-        pay=schedule.pay,
-        reward=schedule.reward,
-        mean_budget=schedule.announced_mean,
+        schedule=schedule,
         limit=_limit(privacy),
         momentum=float(training.server_momentum),
         rate=float(training.server_rate),
@@ -165,18 +161,6 @@ def plan_for(
         label_counts=label_counts,
         weight_cap=None if config.sampling.weight_cap is None else float(config.sampling.weight_cap),
         by_design=config.sampling.by_design,
-    )
-
-
-def under_schedule(plan: ServerPlan, schedule: Schedule) -> ServerPlan:
-    """Return the same federation under another schedule: one that was solved or announced anew."""
-    return replace(
-        plan,
-        budget=schedule.budget,
-        pay=schedule.pay,
-        reward=schedule.reward,
-        mean_budget=schedule.announced_mean,
-        cohort_size=schedule.cohort_size,
     )
 
 

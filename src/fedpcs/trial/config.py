@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+import tomli_w
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from fedpcs import _validate
-from fedpcs._keys import first_problem, read_override, set_key
+from fedpcs._keys import checked, read_override, set_key
 from fedpcs._toml import parse_toml, read_toml
 from fedpcs.errors import InvalidInput
+from fedpcs.game.config import STRICT, GameConfig, Number
+from fedpcs.game.schedule import Behaviour
 from fedpcs.learning.sizes import MOST_SAMPLES
+from fedpcs.privacy.modes import MODES, mode_named
+from fedpcs.privacy.modes.mode import Clips, PrivacyMode
+from fedpcs.privacy.modes.record import RECORD
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.presets import preset_names, preset_text
 
-_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+def _known_mode(name: str) -> str:
+    if name not in MODES:
+        *most, last = map(repr, MODES)
+        expected = f"{', '.join(most)} or {last}"
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+    return name
 
 
-def _as_float_can(value: int) -> int:
-    try:
-        float(value)
-    except OverflowError:
-        raise PydanticCustomError("too_large", "a whole number below 1e308") from None
-    return value
-
-
-# What a key may be given that stands for a number: whole numbers of hundreds of digits are none.
-Number = float | Annotated[int, AfterValidator(_as_float_can)]
+ModeName = Annotated[str, AfterValidator(_known_mode)]
 
 
 class DataConfig(BaseModel):
     """Which records, and how they are dealt out to clients."""
 
-    model_config = _STRICT
+    model_config = STRICT
     name: str = "digits"
     num_clients: int = Field(50, ge=1, le=10_000_000)
     partition: Literal["iid", "dirichlet", "shards", "quantity"] = "dirichlet"
@@ -56,7 +56,7 @@ class DataConfig(BaseModel):
 class TrainingConfig(BaseModel):
     """How clients train, and how the server moves the model."""
 
-    model_config = _STRICT
+    model_config = STRICT
     model: str = "linear"
     learning_rate: Number = Field(0.1, ge=1e-9, le=1_000_000_000)
     batch_size: int = Field(32, ge=0)  # 0: all records at once
@@ -69,36 +69,69 @@ class TrainingConfig(BaseModel):
 class PrivacyConfig(BaseModel):
     """What is promised to clients."""
 
-    model_config = _STRICT
-    mode: Literal["none", "paper", "client", "record"] = "record"
+    model_config = STRICT
+    mode: ModeName = RECORD.name
     clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "fast"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
     limit_epsilon: Number | None = Field(None, gt=0.0)
 
+    @property
+    def protection(self) -> PrivacyMode:
+        """The privacy mode."""
+        return mode_named(self.mode)
 
-class RunGameConfig(BaseModel):
-    """The game that sets budgets and rewards. Budgets are played in units of `budget_unit` zCDP."""
+    @property
+    def is_private(self) -> bool:
+        """Whether updates carry noise and cost budget."""
+        return self.protection.level is not None
 
-    model_config = _STRICT
-    behaviour: Literal["rational", "static", "selfish", "raised"] = "rational"
-    selection: Literal["as-drawn", "budget-aware", "budget-blind"] = "as-drawn"
-    budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
-    budget_unit: Number = Field(1.0, ge=1e-6, le=1_000_000)
-    reward: Number | list[Number] | Literal["commitment", "per-round"] = "commitment"
-    reward_max: Number = Field(100.0, gt=0.0, le=1_000_000_000_000)
-    accuracy_priority: Number = Field(0.5, gt=0.0, lt=1.0)
-    accuracy_scale: Number = Field(10_000.0, gt=0.0, le=1_000_000_000_000)
-    tolerance: Number = Field(1e-3, gt=0.0)
-    population_seed: int = Field(0, ge=0)
-    replan: Literal["never", "on-change"] = "never"
-    if_unsolved: Literal["stop", "keep"] = "stop"
+    @property
+    def has_noisy_steps(self) -> bool:
+        """Whether every local step is clipped and perturbed, and not the update."""
+        return self.protection.clips is Clips.GRADIENTS
+
+
+class RunGameConfig(GameConfig):
+    """The game that sets budgets and rewards; the run says who plays, for how long, and how many are drawn."""
+
+    behaviour: Behaviour = Field(
+        "rational",
+        description="Clients best-respond; keep their initial budget; sit at the lower bound; or, for ablations, scale "
+        "their initial budgets so that the mean is the equilibrium's.",
+    )
+    selection: Literal["as-drawn", "budget-aware", "budget-blind"] = Field(
+        "as-drawn",
+        description="How clients believe to be drawn when they respond: as the sampler draws, or, for ablations, as "
+        "given.",
+    )
+    budget_unit: Number = Field(1.0, ge=1e-6, le=1_000_000, description="ρ that one unit of the game stands for.")
+    population_seed: int = Field(
+        0, ge=0, description="Of privacy aversions and initial budgets: the same clients for all seeds and samplers."
+    )
+    replan: Literal["never", "on-change"] = Field(
+        "never", description="Whether the rest of the game is solved anew when clients have come or gone."
+    )
+    if_unsolved: Literal["stop", "keep"] = Field(
+        "stop",
+        description="If that finds no equilibrium: stop the run, or keep the last certified schedule and say so.",
+    )
+
+    @model_validator(mode="after")
+    def _budgets_fit_the_ledger(self) -> RunGameConfig:
+        low, high = (bound * float(self.budget_unit) for bound in self.bounds)
+        if not (low >= 1e-9 and high <= 1e6):
+            raise ValueError(
+                f"budget_bounds times budget_unit must lie in [1e-9, 1e6], got {self.budget_bounds} times "
+                f"{self.budget_unit}"
+            )
+        return self
 
 
 class SamplingConfig(BaseModel):
     """Who is drawn, and how updates are weighed."""
 
-    model_config = _STRICT
+    model_config = STRICT
     samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
     sampling_ratio: Number = Field(0.2, gt=0.0, le=1.0)
     rule: Literal["default", "horvitz-thompson", "hajek", "normalised", "paper", "precision", "own"] = "default"
@@ -110,7 +143,7 @@ class SamplingConfig(BaseModel):
 class EngineConfig(BaseModel):
     """Where clients run, and what is done when they fail."""
 
-    model_config = _STRICT
+    model_config = STRICT
     kind: Literal["workers", "in-process", "flower"] = "workers"
     num_workers: int = Field(2, ge=1, le=1024)
     deadline_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
@@ -134,7 +167,7 @@ class EngineConfig(BaseModel):
 class Prior(BaseModel):
     """Whom a server believes in that does not know its clients: types, and how common each is."""
 
-    model_config = _STRICT
+    model_config = STRICT
     privacy_aversion: list[Number] = Field(min_length=1)
     initial_budget: list[Number] = Field(min_length=1)
     weight: list[Number] = Field(min_length=1)
@@ -143,7 +176,7 @@ class Prior(BaseModel):
 class FederationConfig(BaseModel):
     """A deployment, whose server does not know its clients' private numbers."""
 
-    model_config = _STRICT
+    model_config = STRICT
     wait_seconds: Number = Field(600.0, gt=0.0, le=1_000_000)
     prior: Prior | None = None
     reannounce: Literal["never", "on-drift"] = "on-drift"
@@ -156,7 +189,7 @@ class FederationConfig(BaseModel):
 class Presence(BaseModel):
     """When a client can be reached: from round `joins` on, until before round `leaves`."""
 
-    model_config = _STRICT
+    model_config = STRICT
     client: int = Field(ge=0)
     joins: int = Field(0, ge=0)
     leaves: int | None = Field(None, ge=0)
@@ -165,7 +198,7 @@ class Presence(BaseModel):
 class RunConfig(BaseModel):
     """Everything `fedpcs run` needs; an empty file is a run on the embedded digits."""
 
-    model_config = _STRICT
+    model_config = STRICT
     name: str = Field("run", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
     seeds: list[int] = Field([0], min_length=1)
     rounds: int = Field(30, ge=2, le=100_000)
@@ -193,21 +226,15 @@ class RunConfig(BaseModel):
         for name in self.sampling.samplers:
             if ":" not in name:  # one of the user's own is imported where it is used
                 make_sampler(name, **self.sampling.settings.get(name, {}))
-        low, high = self.game.budget_bounds
-        if not 0.0 < low < high:
-            raise ValueError(f"game.budget_bounds must be two numbers above 0 that rise, got {self.game.budget_bounds}")
-        least, most = low * self.game.budget_unit, high * self.game.budget_unit
-        if not (low >= 1e-9 and least >= 1e-9 and most <= 1e6):
-            raise ValueError(
-                "game.budget_bounds must be at least 1e-9, and times game.budget_unit lie in [1e-9, 1e6], got "
-                f"{self.game.budget_bounds} times {self.game.budget_unit}"
-            )
         if self.sampling.by_design and not self.is_weighed_by_precision:
             raise ValueError(
                 "sampling.by_design is a setting of the rule precision, got it with sampling.rule = "
                 f"{self.sampling.rule!r} and privacy.mode = {self.privacy.mode!r}; set sampling.rule = 'precision'"
             )
-        self._check_rewards()
+        if isinstance(reward := self.game.reward, list) and len(reward) != self.rounds:
+            raise ValueError(
+                f"game.reward must be one number, or one for each of {self.rounds} rounds, got {len(reward)}"
+            )
         if never := [one for one in self.presence if one.leaves is not None and one.leaves <= one.joins]:
             raise ValueError(f"presence of client {never[0].client} ends before it begins; leaves must be above joins")
         if len({one.client for one in self.presence}) < len(self.presence):
@@ -229,17 +256,7 @@ class RunConfig(BaseModel):
     @property
     def is_weighed_by_precision(self) -> bool:
         """Whether clients' noise decides what their updates weigh: by name, or by default where there is noise."""
-        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.mode != "none")
-
-    def _check_rewards(self) -> None:
-        reward = self.game.reward
-        path = reward if isinstance(reward, list) else [] if isinstance(reward, str) else [reward]
-        if isinstance(reward, list) and len(reward) != self.rounds:
-            raise ValueError(
-                f"game.reward must be one number, or one for each of {self.rounds} rounds, got {len(reward)}"
-            )
-        if not all(0.0 <= value <= self.game.reward_max for value in path):
-            raise ValueError(f"game.reward must lie in [0, reward_max = {self.game.reward_max}], got {reward}")
+        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.is_private)
 
 
 def load_run_config(source: str | None, overrides: list[str] | None = None) -> RunConfig:
@@ -295,15 +312,12 @@ def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
         >>> make_run_config({"rounds": 5, "data": {"num_clients": 20}}).data.num_clients
         20
     """
-    try:
-        return RunConfig.model_validate(dict(values))
-    except ValidationError as error:
-        raise InvalidInput(f"{where}: {first_problem(error, RunConfig)}") from None
+    return checked(RunConfig, dict(values), where)
 
 
 def as_toml(config: RunConfig) -> str:
     """Return a configuration as TOML, every key written out."""
-    return _toml(config.model_dump(exclude_none=True))
+    return tomli_w.dumps(config.model_dump(exclude_none=True))
 
 
 def _set(values: dict[str, Any], override: str) -> None:
@@ -312,28 +326,3 @@ def _set(values: dict[str, Any], override: str) -> None:
             set_key(values, key, value)
         except InvalidInput as error:
             raise InvalidInput(f"--set {override!r}: {error}") from None
-
-
-def _toml(table: dict[str, Any], prefix: str = "") -> str:
-    lines = [f"{_key(name)} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
-    text = "\n".join(lines) + "\n" if lines else ""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            text += f"\n[{prefix}{_key(name)}]\n" + _toml(value, f"{prefix}{_key(name)}.")
-    return text
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
-    return json.dumps(value, default=str)

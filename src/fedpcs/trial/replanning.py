@@ -8,13 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from fedpcs.errors import NotConverged
+from fedpcs.game.schedule import PATHS, Schedule
 from fedpcs.learning.server_values import BoolArray, ServerPlan, ServerState
 from fedpcs.sampling import Sampler
-from fedpcs.trial.assemble import under_schedule
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.schedule import Schedule, replanned
-
-_PATHS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
+from fedpcs.trial.schedule import replanned
 
 
 class Planner(Protocol):
@@ -58,17 +56,17 @@ class Replanner:
             if self._config.game.if_unsolved == "stop":
                 raise
             return plan, {"replanned": "kept the last certified schedule", "because": str(error)}
-        return under_schedule(plan, self._schedule), {
+        return replace(plan, schedule=self._schedule), {
             "replanned": "solved anew",
             "exploitability": self._schedule.exploitability,
         }
 
     def memory(self) -> dict[str, Any]:
         """Return what a checkpoint must hold."""
-        return {"known": self._known, **{name: getattr(self._schedule, name) for name in _PATHS}}
+        return {"known": self._known, **self._schedule.paths}
 
     def recall(self, plan: ServerPlan, memory: dict[str, Any]) -> ServerPlan:
         """Go on from what a checkpoint held; return the plan as it was then."""
         self._known = memory["known"]
-        self._schedule = replace(self._schedule, **{name: memory[name] for name in _PATHS})
-        return under_schedule(plan, self._schedule)
+        self._schedule = replace(self._schedule, **{name: memory[name] for name in PATHS})
+        return replace(plan, schedule=self._schedule)

@@ -7,20 +7,19 @@ answer to the question asked or is not found.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedpcs._files import arrays_in, disk_errors, read_bytes, write_whole
+from fedpcs._files import disk_errors, read_arrays, write_arrays
+from fedpcs.game.schedule import PATHS, Schedule
 from fedpcs.sampling import Sampler
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.same_code import solver_digest
-from fedpcs.trial.schedule import Schedule, is_played, make_schedule, selection_of
+from fedpcs.trial.schedule import is_played, make_schedule, selection_of
 
-_ARRAYS = ("reward", "budget", "pay", "announced_mean", "cohort_size")
 # A larger one is solved again: with so many clients games are played by types and quick, and files would be large.
 _MOST_BYTES = 2**26
 _WORDS = ("standing", "exploitability", "settled_by")
@@ -63,24 +62,15 @@ def schedule_path(folder: Path, config: RunConfig, sampler: Sampler) -> Path:
 def _write(path: Path, schedule: Schedule) -> None:
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
     words = json.dumps({name: getattr(schedule, name) for name in _WORDS})
-    np.savez(buffer, words=np.array(words), **{name: getattr(schedule, name) for name in _ARRAYS})
-    body = buffer.getvalue()
-    write_whole(path, hashlib.sha256(body).digest() + body)
+    write_arrays(path, words=np.array(words), **schedule.paths)
 
 
 def _read(path: Path) -> Schedule | None:
     """Return a schedule that was kept; None if there is none, or it is damaged: then it is solved again."""
     try:
-        content = read_bytes(path, 8 * _MOST_BYTES)
-    except OSError:
-        return None
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
-        return None
-    try:
-        kept = arrays_in(io.BytesIO(content[32:]))
+        kept = read_arrays(path, 8 * _MOST_BYTES)
         words: dict[str, Any] = json.loads(str(kept["words"]))
-        return Schedule(**{**words, **{name: kept[name] for name in _ARRAYS}})
-    except (KeyError, TypeError, ValueError):
+        return Schedule(**{**words, **{name: kept[name] for name in PATHS}})
+    except (OSError, KeyError, TypeError, ValueError):
         return None

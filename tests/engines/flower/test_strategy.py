@@ -19,6 +19,7 @@ from local_grid import LocalGrid
 
 from fedpcs.engines.flower.strategy import SampledStrategy
 from fedpcs.errors import InvalidInput, QuorumNotReached
+from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted
 from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import ClientPlan
@@ -149,11 +150,13 @@ def own_rounds(sampler, rule, mode, num_rounds, silent=(), **changes):
         num_samples=SIZES,
         sampler=sampler,
         rule=rule,
-        cohort_size=np.full(num_rounds, 3),
-        budget=np.tile(BUDGETS, (num_rounds, 1)),
-        pay=np.zeros((num_rounds, NUM_CLIENTS)),
-        reward=np.zeros(num_rounds),
-        mean_budget=np.ones(num_rounds),
+        schedule=Schedule(
+            reward=np.zeros(num_rounds),
+            mean_budget=np.ones(num_rounds),
+            cohort_size=np.full(num_rounds, 3),
+            budget=np.tile(BUDGETS, (num_rounds, 1)),
+            pay=np.zeros((num_rounds, NUM_CLIENTS)),
+        ),
         label_counts=LABELS.astype(float),
         **changes,
     )

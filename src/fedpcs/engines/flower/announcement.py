@@ -10,7 +10,8 @@ from fedpcs import _validate
 from fedpcs._outside import printable
 from fedpcs.engines.flower.conditions import Conditions
 from fedpcs.errors import InvalidInput
-from fedpcs.game.rules import MOST, Terms, announce
+from fedpcs.game.config import MOST_REWARD
+from fedpcs.game.rules import Terms, announce
 
 # Of the fields of an announcement. A server and a client of different versions do not understand one another.
 VERSION = 2
@@ -95,7 +96,7 @@ def _check_paths(made: Announcement) -> None:
     """Refuse a reward, a mean or a cohort that no game can have."""
     low, high = made.conditions.budget_bounds
     for t, (reward, mean, size) in enumerate(zip(made.reward, made.mean_budget, made.cohort_size, strict=True)):
-        _validate.number(f"reward[{t}]", reward, low=0.0, high=MOST)
+        _validate.number(f"reward[{t}]", reward, low=0.0, high=MOST_REWARD)
         _validate.number(f"mean_budget[{t}]", mean, low=low * (1.0 - _ROUNDING), high=high * (1.0 + _ROUNDING))
         _validate.integer(f"cohort_size[{t}]", size, low=1, high=made.num_clients)
     made.terms()

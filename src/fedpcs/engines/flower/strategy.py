@@ -1,7 +1,7 @@
 """Our samplers and rules for a Flower app that stays its owner's: a strategy in the place of Flower's `FedAvg`.
 
 The clients are not ours. They answer as in Flower's own examples, with their model and a `MetricRecord`, and all that
-the server knows of a client is what it told when it was last heard (`told_metrics` has the list of metrics).
+the server knows of a client is what it told when it was last heard (`reported` has the list of metrics).
 
 Norms and distances of updates are taken here. Clients not yet heard are taken for the mean of those that were: before
 the first round all are alike, and it is drawn so. Inclusion probabilities are right all the same, and `hajek` needs
@@ -16,7 +16,6 @@ ids, which are random; by the metric `partition-id` if they tell it when asked: 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +32,11 @@ from fedpcs._outside import printable
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
 from fedpcs.engines.failures import reason_of
-from fedpcs.engines.flower import told_metrics
+from fedpcs.engines.flower import reported
 from fedpcs.engines.flower.guarded_grid import GuardedGrid
+from fedpcs.engines.flower.known_clients import KnownClients
 from fedpcs.engines.flower.named_arrays import flat, record_of, update_of
-from fedpcs.engines.flower.told_metrics import MAY_BE_SILENT, MEASURES, METRICS, Told
+from fedpcs.engines.flower.reported import MAY_BE_SILENT, MEASURES, METRICS, Reported
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import outliers
 from fedpcs.learning.aggregate import step, weighted_sum
@@ -110,7 +110,7 @@ class _Answer:
     client: int
     update: NDArray[Any]
     norm: float
-    told: Told
+    told: Reported
     content: RecordDict
 
 
@@ -133,7 +133,7 @@ class SampledStrategy(FedAvg):
         settings: Of the sampler, if it is named.
         seed: Of the draws.
         query: Whether to ask each client, before its first draw, what it would tell with its first reply.
-        metric_names: Other names for the metrics of `told_metrics.METRICS`, by field.
+        metric_names: Other names for the metrics of `reported.METRICS`, by field.
         learning_rate: Of the clients' local steps, for `delta` where it hears gradient variances.
         outlier_factor: Updates longer than this many times the round's median are left out, unless clients tell of
             noise or of budgets.
@@ -180,7 +180,7 @@ class SampledStrategy(FedAvg):
             raise InvalidInput(f"by_design is a setting of precision, got it with {rule}. Set rule='precision'.")
         self._seed = _validate.integer("seed", seed, low=0)
         self._query = _validate.boolean("query", query)
-        self._metric_names = told_metrics.metric_names(metric_names)
+        self._metric_names = reported.metric_names(metric_names)
         self._learning_rate = _rate(self._sampler, learning_rate)
         self._goes_by = {*self._sampler.reads, *self._sampler.hears}
         if "gradient_distance" in self._goes_by:  # of updates over the learning rate times the local steps
@@ -189,10 +189,7 @@ class SampledStrategy(FedAvg):
         self._patience_seconds = _validate.positive("patience_seconds", patience_seconds)
         self.history: list[Round] = []
         self.refused: list[Refused] = []
-        # Clients are numbered when they are first seen, and keep their numbers.
-        self._nodes: list[int] = []
-        self._told: list[Told] = []
-        self._drawn, self._heard = np.zeros(0), np.zeros(0)
+        self._clients = KnownClients()
         self._memory: Memory = {}
         self._last_draw = (0, 0)
         self._open: _Open | None = None
@@ -213,7 +210,7 @@ class SampledStrategy(FedAvg):
     ) -> Iterable[Message]:
         """Draw the cohort of a round; called again for the same round, draw another."""
         connected = self._meet(grid, server_round)
-        view = self._view(server_round - 1, np.array([node in connected for node in self._nodes], dtype=np.bool_))
+        view = self._view(server_round - 1, np.isin(self._clients.nodes, list(connected)))
         attempt = self._last_draw[1] + 1 if self._last_draw[0] == server_round else 0
         self._last_draw = (server_round, attempt)
         cohort = sampling.draw(self._sampler, view, generator(self._seed, "cohort", server_round - 1, attempt))
@@ -235,10 +232,10 @@ class SampledStrategy(FedAvg):
         answers = self._answers(opened, replies)
         _logger.info("aggregate_train: %d of %d nodes heard", len(answers), opened.draw.clients.size)
         for answer in answers:
-            self._told[answer.client] = {**self._told[answer.client], **answer.told}
-        self._check_told()
+            self._clients.report(answer.client, answer.told)
+        self._check_reported()
         # With sizes and noise as they are known now: the cohort's are its own.
-        opened = replace(opened, view=replace(opened.view, **self._sizes_and_noise()))
+        opened = replace(opened, view=replace(opened.view, **self._clients.sizes_and_noise()))
         rule = sampling.settle_rule(self._rule, np.array([answer.told["noise_power"] for answer in answers]))
         weighed = weigh_heard(
             rule,
@@ -246,8 +243,8 @@ class SampledStrategy(FedAvg):
             opened.view,
             np.array([answer.client for answer in answers], dtype=np.int64),
             [answer.update for answer in answers],
-            self._drawn,
-            self._heard,
+            self._clients.num_drawn,
+            self._clients.num_heard,
             by_design=self._by_design,
             cap=self._weight_cap,
         )
@@ -267,7 +264,7 @@ class SampledStrategy(FedAvg):
     ) -> Iterable[Message]:
         """Choose the nodes that evaluate the model, each as likely as any other."""
         connected = set(grid.get_node_ids()) if self.fraction_evaluate > 0.0 else set()
-        pool = [client for client, node in enumerate(self._nodes) if node in connected]
+        pool = [client for client, node in enumerate(self._clients.nodes) if node in connected]
         num_wanted = min(len(pool), max(int(self.fraction_evaluate * len(pool)), self.min_evaluate_nodes))
         chosen = generator(self._seed, "evaluation", server_round).permutation(pool)[:num_wanted]
         return self._messages(MessageType.EVALUATE, sorted(chosen.astype(int).tolist()), server_round, arrays, config)
@@ -282,11 +279,11 @@ class SampledStrategy(FedAvg):
     ) -> list[Message]:
         told = ConfigRecord({**config, "server-round": server_round})
         content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: told})
-        return [Message(content, self._nodes[client], kind) for client in clients]
+        return [Message(content, self._clients.nodes[client], kind) for client in clients]
 
     def _meet(self, grid: Grid, server_round: int) -> set[int]:
         """Return the connected nodes, having numbered those that are new."""
-        wanted = 1 if self._nodes else max(self.min_available_nodes, self._cohort_size)
+        wanted = 1 if self._clients.nodes else max(self.min_available_nodes, self._cohort_size)
         until = time.monotonic() + self._patience_seconds
         while len(connected := set(grid.get_node_ids())) < wanted:
             if time.monotonic() > until:
@@ -295,22 +292,19 @@ class SampledStrategy(FedAvg):
                     f"{self._patience_seconds:g} s. Start more of them, or draw fewer."
                 )
             time.sleep(_POLL_SECONDS)
-        newcomers = sorted(connected - set(self._nodes))
-        told: dict[int, Told] = {}
+        newcomers = sorted(connected - set(self._clients.nodes))
+        told: dict[int, Reported] = {}
         if self._query and newcomers:
             questions = [Message(RecordDict(), node, MessageType.QUERY) for node in newcomers]
             replies = grid.send_and_receive(questions, timeout=self._patience_seconds)
             told = {reply.metadata.src_node_id: one for reply, one in self._readable(server_round, "query", replies)}
-            newcomers.sort(key=lambda node: told.get(node, {}).get("partition-id", math.inf))
-        self._nodes += newcomers
-        self._told += [told.get(node, {}) for node in newcomers]
-        none = np.zeros(len(newcomers))
-        self._drawn, self._heard = np.append(self._drawn, none), np.append(self._heard, none)
-        self._memory = _grown(self._memory, sampling.start(self._sampler, len(self._nodes)), len(self._nodes))
+        self._clients.add(newcomers, told)
+        num_clients = len(self._clients.nodes)
+        self._memory = _grown(self._memory, sampling.start(self._sampler, num_clients), num_clients)
         return connected
 
     def _view(self, round_index: int, is_connected: NDArray[np.bool_]) -> View:
-        reads, budget = self._sampler.reads, told_metrics.column(self._told, "budget")
+        reads, budget = self._sampler.reads, self._clients.column("budget")
         is_spent = (budget == 0.0) & ("budget" in reads)
         can_be_drawn = is_connected & ~is_spent
         if not can_be_drawn.any():
@@ -321,20 +315,14 @@ class SampledStrategy(FedAvg):
             round_index=round_index,
             memory=self._memory,
             budget=filled(np.where(is_spent, np.nan, budget)) if "budget" in reads else None,
-            label_counts=told_metrics.label_counts(self._told) if "label_counts" in reads else None,
-            **self._sizes_and_noise(),
+            label_counts=reported.label_counts(self._clients.reported) if "label_counts" in reads else None,
+            **self._clients.sizes_and_noise(),
         )
-
-    def _sizes_and_noise(self) -> dict[str, Any]:
-        return {
-            "num_samples": filled(told_metrics.column(self._told, "num_samples")),
-            "noise_power": filled(told_metrics.column(self._told, "noise_power"), otherwise=0.0),
-        }
 
     def _answers(self, opened: _Open, replies: Iterable[Message]) -> list[_Answer]:
         """Return what can be used of the replies, in client order."""
         found: dict[int, _Answer] = {}
-        number = {self._nodes[client]: client for client in opened.draw.clients.tolist()}
+        number = {self._clients.nodes[client]: client for client in opened.draw.clients.tolist()}
         for reply, told in self._readable(opened.server_round, "train", replies):
             client = number.get(reply.metadata.src_node_id, -1)
             try:
@@ -344,23 +332,23 @@ class SampledStrategy(FedAvg):
             except Exception as error:  # whatever came, it is no model
                 self._refuse(opened.server_round, "train", reply.metadata.src_node_id, error)
             else:
-                noise_power = self._told[client].get("noise_power", 0.0)
+                noise_power = self._clients.reported[client].get("noise_power", 0.0)
                 found[client] = _Answer(client, update, norm, {"noise_power": noise_power, **told}, reply.content)
         answers = [found[client] for client in sorted(found)]
         is_noisy = any("budget" in answer.told or answer.told["noise_power"] > 0.0 for answer in answers)
         wild = [] if is_noisy else outliers(np.array([answer.norm for answer in answers]), self._outlier_factor)
         for index in wild:
-            words = f"norm is {answers[index].norm:.4g}, more than {self._outlier_factor:g} times the median."
-            self._refuse(opened.server_round, "train", self._nodes[answers[index].client], InvalidInput(words))
+            reason = f"norm is {answers[index].norm:.4g}, more than {self._outlier_factor:g} times the median."
+            self._refuse(opened.server_round, "train", self._clients.nodes[answers[index].client], InvalidInput(reason))
         return [answer for index, answer in enumerate(answers) if index not in wild]
 
-    def _readable(self, server_round: int, phase: str, replies: Iterable[Message]) -> list[tuple[Message, Told]]:
+    def _readable(self, server_round: int, phase: str, replies: Iterable[Message]) -> list[tuple[Message, Reported]]:
         """Return the replies that tell what can be true, with what they tell."""
         wanted = {"budget", "noise_power", *self._goes_by}
         found = []
         for reply in replies:
             try:
-                found.append((reply, told_metrics.read(reply, self.weighted_by_key, self._metric_names, wanted)))
+                found.append((reply, reported.read(reply, self.weighted_by_key, self._metric_names, wanted)))
             except Exception as error:  # whatever came, it is no answer
                 self._refuse(server_round, phase, reply.metadata.src_node_id, error)
         return found
@@ -370,10 +358,10 @@ class SampledStrategy(FedAvg):
         self.refused.append(Refused(server_round, phase, node, reason))
         _logger.warning("round %d, %s: reply of node %d is left out: %s", server_round, phase, node, reason)
 
-    def _check_told(self) -> None:
+    def _check_reported(self) -> None:
         """Raise if clients have been heard, more than one, and none has told what the sampler goes by."""
         needed = self._goes_by & set(METRICS) - MAY_BE_SILENT
-        if (field := told_metrics.untold(self._told, needed)) is not None:
+        if (field := reported.untold(self._clients.reported, needed)) is not None:
             raise InvalidInput(
                 f"sampler {self._sampler.name!r} goes by {field}, and no reply tells {self._metric_names[field]!r}. "
                 "Add it to the MetricRecord of the client app's train reply, or say what it is called there: "
@@ -389,9 +377,9 @@ class SampledStrategy(FedAvg):
             "noise_power": np.array([answer.told["noise_power"] for answer in answers]),
         }
         for name in {"local_steps", *MEASURES} & self._goes_by:
-            said = told_metrics.column([answer.told for answer in answers], name)
-            if not np.isnan(said).all():
-                arrays[name] = median_where_silent(said)
+            values = reported.column([answer.told for answer in answers], name)
+            if not np.isnan(values).all():
+                arrays[name] = median_where_silent(values)
             elif name not in MAY_BE_SILENT:
                 return
         feedback = feedback_of(
@@ -406,9 +394,8 @@ class SampledStrategy(FedAvg):
 
     def _count(self, opened: _Open, answers: Sequence[_Answer], weighed: Weighed) -> None:
         drawn, heard = opened.draw.clients.tolist(), [answer.client for answer in answers]
-        self._drawn[drawn] += 1.0
-        self._heard[heard] += 1.0
-        asked, answered = (tuple(self._nodes[client] for client in clients) for clients in (drawn, heard))
+        self._clients.count(drawn, heard)
+        asked, answered = (tuple(self._clients.nodes[client] for client in clients) for clients in (drawn, heard))
         weights = tuple(weighed.weights.tolist())
         self.history.append(Round(opened.server_round, asked, answered, weighed.rule, weights))
 

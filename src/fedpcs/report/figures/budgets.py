@@ -47,7 +47,7 @@ class Played:
     def is_replanned(self) -> bool:
         """Whether the game was solved anew on the way, so that what was announced first did not stand."""
         lines = [line for sampler in self.samplers for trial in sampler.trials for line in trial.rounds]
-        return any("replanned" in line for line in lines)
+        return any(line.replanned for line in lines)
 
 
 def budget_figure(run: RunFiles) -> Figure:
@@ -85,12 +85,12 @@ def games_played(run: RunFiles) -> list[Played]:
 
 def _is_played(run: RunFiles, sampler: SamplerFiles) -> bool:
     if not sampler.done:
-        return run.config.privacy.mode != "none"
+        return run.config.privacy.is_private
     return any(result["game"]["standing"] != "not-played" for result in sampler.done)
 
 
 def _announcement(sampler: SamplerFiles) -> tuple[float, ...]:
-    return tuple(sampler.done[0]["game"]["announced_mean_budget"]) if sampler.done else ()
+    return tuple(sampler.done[0]["game"]["mean_budget"]) if sampler.done else ()
 
 
 def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str, Pen]) -> Played:
@@ -102,9 +102,9 @@ def _played(run: RunFiles, samplers: tuple[SamplerFiles, ...], styles: dict[str,
     return Played(
         samplers,
         replace(pen, name=name),
-        mean_track([track for sampler in samplers for track in sampler.settled_tracks("mean_budget")]),
+        mean_track([track for sampler in samplers for track in sampler.settled_tracks("realised_mean_budget")]),
         mean_track([_drawn_mean(trial) for trial in _settled(samplers)]),
-        _path(done[0]["game"]["announced_mean_budget"]) if done else None,
+        _path(done[0]["game"]["mean_budget"]) if done else None,
         _path(done[0]["game"]["reward"]) if done else None,
     )
 

@@ -1,4 +1,4 @@
-"""What a stock Flower client tells of itself: the metrics of its replies, read and checked.
+"""What a stock Flower client reports of itself: the metrics of its replies, read and checked.
 
 metric             is                                                         used by
 num-examples       |D_i|                                                      all; required, as by FedAvg
@@ -25,7 +25,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.engines.flower.named_arrays import MOST
 from fedpcs.errors import InvalidInput
 
-Told = Mapping[str, Any]
+Reported = Mapping[str, Any]
 
 MEASURES = ("loss", "loss_energy", "gradient_variance", "duration")
 MAY_BE_SILENT = frozenset({"noise_power", "duration"})
@@ -44,7 +44,7 @@ def metric_names(others: Mapping[str, str] | None) -> Mapping[str, str]:
     return {**METRICS, **(others or {})}
 
 
-def read(reply: Message, size_name: str, names: Mapping[str, str], wanted: Collection[str]) -> Told:
+def read(reply: Message, size_name: str, names: Mapping[str, str], wanted: Collection[str]) -> Reported:
     """Return what a reply tells, by field, if it can be true.
 
     Args:
@@ -71,12 +71,12 @@ def read(reply: Message, size_name: str, names: Mapping[str, str], wanted: Colle
     return told
 
 
-def column(told: Sequence[Told], field: str) -> FloatArray:
+def column(reported: Sequence[Reported], field: str) -> FloatArray:
     """Return (clients,) what each told of a field; NaN where it told nothing."""
-    return np.array([one.get(field, np.nan) for one in told], dtype=np.float64)
+    return np.array([one.get(field, np.nan) for one in reported], dtype=np.float64)
 
 
-def label_counts(told: Sequence[Told]) -> FloatArray:
+def label_counts(told: Sequence[Reported]) -> FloatArray:
     """Return (clients, classes): the mean for who has not told; classes that a client does not list, it has not."""
     known = {client: one["label_counts"] for client, one in enumerate(told) if "label_counts" in one}
     table = np.zeros((len(told), max([2, *map(len, known.values())])))
@@ -86,7 +86,7 @@ def label_counts(told: Sequence[Told]) -> FloatArray:
     return np.where(np.isin(np.arange(len(table)), list(known))[:, None], table, mean)
 
 
-def untold(told: Sequence[Told], needed: Collection[str]) -> str | None:
+def untold(told: Sequence[Reported], needed: Collection[str]) -> str | None:
     """Return a field that is needed and that nobody tells, once two clients or all have been heard; None if none is."""
     heard = [one for one in told if one]
     if len(heard) < min(2, len(told)):
