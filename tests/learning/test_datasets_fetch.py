@@ -114,6 +114,12 @@ class TestOneFile:
         assert "\n" not in str(caught.value)
         assert list(tmp_path.iterdir()) == []
 
+    def test_a_server_without_a_certificate_we_trust_is_not_believed(self, server, tmp_path, monkeypatch):
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with pytest.raises(InvalidInput, match=r"cannot reach 127\.0\.0\.1 .*certificate verify failed"):
+            self.fetch(server, tmp_path / "file.bin")
+        assert server.requests == []
+
     def test_an_address_without_https_is_not_asked(self, tmp_path, monkeypatch):
         monkeypatch.setenv("no_proxy", "*")
         with serving() as plain:
@@ -240,6 +246,13 @@ class TestWholeSets:
             thread.join()
         assert len(server.requests) == 1
         assert load_dataset("cinic-10", tmp_path / "data")
+
+    def test_a_damaged_archive_leaves_no_data_set(self, publish, tmp_path):
+        write_cinic_10(tmp_path / "source")
+        publish("cinic-10", {"CINIC-10.tar.gz": tarred(tmp_path / "source" / "CINIC-10")[:-5000]})
+        with pytest.raises(CorruptFile, match=r"CINIC-10\.tar\.gz must be a whole archive"):
+            fetch_dataset("cinic-10", tmp_path / "data", progress=False)
+        assert not (tmp_path / "data" / "CINIC-10").exists()
 
 
 def test_without_a_network_one_line_says_what_to_do(tmp_path, monkeypatch):

@@ -98,7 +98,8 @@ def check_draw(draw: Draw, view: View) -> Draw:
     if not isinstance(draw, Draw):
         raise InvalidInput(f"A sampler must return a Draw, got {draw!r}. See draw_by_size and biased_draw.")
     clients = draw.clients
-    if not isinstance(clients, np.ndarray) or client_indices("A draw's clients", clients)[-1:] >= view.num_clients:
+    is_array = isinstance(clients, np.ndarray)
+    if not is_array or client_indices("A draw's clients", clients).max(initial=-1) >= view.num_clients:
         raise InvalidInput(f"A draw's clients must be an array in [0, {view.num_clients - 1}], got {clients!r}.")
     if not view.is_available[clients].all():
         raise InvalidInput("A draw holds a client that is not available. Give it size 0, or leave it out.")

@@ -69,10 +69,10 @@ class Entry:
         num_train: Published training images.
         num_test: Published test images.
         num_classes: Classes.
-        mean: Per channel of the published training images scaled to [0, 1]; () of floats, used as they are.
-        stddev: As `mean`.
         citation: Whom to cite.
         terms: What its publishers allow.
+        mean: Per channel of the published training images scaled to [0, 1]; () of floats, used as they are.
+        stddev: As `mean`.
         folder: Where its files lie, below the data folder; "" if it needs none.
         downloads: What to fetch, in the published format.
         contents: File below `folder` → SHA-256 of its published content, unzipped if it is gzipped. Empty where the set
@@ -85,10 +85,10 @@ class Entry:
     num_train: int
     num_test: int
     num_classes: int
-    mean: tuple[float, ...]
-    stddev: tuple[float, ...]
     citation: str
     terms: str
+    mean: tuple[float, ...] = ()
+    stddev: tuple[float, ...] = ()
     folder: str = ""
     downloads: tuple[Download, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict, hash=False)
