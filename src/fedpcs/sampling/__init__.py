@@ -17,6 +17,7 @@ Example:
 from __future__ import annotations
 
 from fedpcs._inclusion import inclusion_probability as inclusion_probability
+from fedpcs.sampling.builtin import SAMPLERS as SAMPLERS
 from fedpcs.sampling.contract import check_sampler as check_sampler
 from fedpcs.sampling.designs import DESIGNS as DESIGNS
 from fedpcs.sampling.designs import draw_cohort as draw_cohort
@@ -33,7 +34,6 @@ from fedpcs.sampling.feedback import Feedback as Feedback
 from fedpcs.sampling.feedback import make_feedback as make_feedback
 from fedpcs.sampling.feedback import without_noise as without_noise
 from fedpcs.sampling.precision import estimate_drift as estimate_drift
-from fedpcs.sampling.registry import SAMPLERS as SAMPLERS
 from fedpcs.sampling.registry import make_sampler as make_sampler
 from fedpcs.sampling.sampler import Disclosure as Disclosure
 from fedpcs.sampling.sampler import Sampler as Sampler

@@ -1,4 +1,4 @@
-"""Samplers by name. A built-in one is its file and one line in `SAMPLERS`.
+"""Samplers by name: a built-in one, or one of the user's own.
 
 A name with a colon, `package.module:ClassName`, is imported, so a configuration file can name a sampler of the user's
 own.
@@ -12,31 +12,8 @@ from typing import Any
 from fedpcs import _validate
 from fedpcs._plugins import imported
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.aocs import AOCSSampler
-from fedpcs.sampling.clustered import ClusteredSampler
-from fedpcs.sampling.delta import DeltaSampler
-from fedpcs.sampling.fed_cbs import FedCBSSampler
-from fedpcs.sampling.fedpcs import FedPCSSampler
-from fedpcs.sampling.oort import OortSampler
-from fedpcs.sampling.optimal import OptimalSampler
-from fedpcs.sampling.power_of_choice import PowerOfChoiceSampler
-from fedpcs.sampling.random import RandomSampler
+from fedpcs.sampling.builtin import SAMPLERS
 from fedpcs.sampling.sampler import Sampler
-
-SAMPLERS: dict[str, type[Any]] = {
-    kind.name: kind
-    for kind in (
-        RandomSampler,
-        FedPCSSampler,
-        AOCSSampler,
-        FedCBSSampler,
-        DeltaSampler,
-        PowerOfChoiceSampler,
-        OortSampler,
-        ClusteredSampler,
-        OptimalSampler,
-    )
-}
 
 
 def make_sampler(name: str, /, **settings: Any) -> Sampler:
