@@ -98,8 +98,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.exhibits.useful_privacy",
     "fedpcs.learning.client",
     "fedpcs.learning.server",
-    "fedpcs.report.spent",
-    "fedpcs.report.study_page",
     "fedpcs.studies.theory_run",
     "fedpcs.trial.assemble",
     "fedpcs.trial.loop",
@@ -108,7 +106,6 @@ STILL_MANY_IMPORTS = {
 STILL_MANY_FILES = {
     "game",
     "learning",
-    "report",
     "sampling",
     "studies",
     "trial",

@@ -475,7 +475,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
         ledger.write_bytes(harmed)
         figure = spent_figure(found)
         assert [line.get_label() for line in figure.axes[0].get_lines()] == ["random"]
-        assert f"Not drawn, as a ledger cannot be read: fedpcs: {ledger}" in figure.get_supxlabel().replace("\n", " ")
+        assert "Not drawn, as a ledger cannot be read: fedpcs: " in figure.get_supxlabel().replace("\n", " ")
         assert ledger.read_bytes() == harmed  # nothing is made of it
     shutil.copyfile(store.trial_of(cells[1]).ledger, ledger)  # a good one, and another cell's
     with pytest.raises(CorruptFile, match="0 clients spent something by it"):
