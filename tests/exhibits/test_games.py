@@ -47,6 +47,7 @@ def test_a_game_is_solved_and_told_once() -> None:
 
 @dataclass(frozen=True)
 class Solved:
+    seed: int
     equilibria: dict[str, Equilibrium]
 
 
@@ -55,7 +56,7 @@ def test_a_population_counts_only_if_all_its_games_certify_and_the_page_says_whi
     assert bad.status != "converged"
 
     def with_one_bad(_: Games, seed: int, profile: str) -> Solved:
-        return Solved({"FedPCS": good, "other": bad if seed == 1 else good})
+        return Solved(seed, {"FedPCS": good, "other": bad if seed == 1 else good})
 
     gathered = FromGames(solve=with_one_bad).gather(Request("welfare"), GAMES)
     (finding,) = gathered.frame.findings
@@ -63,7 +64,7 @@ def test_a_population_counts_only_if_all_its_games_certify_and_the_page_says_whi
     assert "1 of 3" in finding.found
     assert "seed 1" in finding.found
     assert bad.status in finding.found
-    gathered = FromGames(solve=lambda *_: Solved({"FedPCS": good})).gather(Request("welfare"), GAMES)
+    gathered = FromGames(solve=lambda *_: Solved(0, {"FedPCS": good})).gather(Request("welfare"), GAMES)
     assert (len(gathered.results), gathered.frame.findings) == (3, ())
 
 
@@ -91,7 +92,7 @@ def test_every_page_of_games_says_what_it_is_made_of_and_how_to_make_it_again(na
 def test_certificates_name_every_equilibrium_s_own_gain() -> None:
     found = GAMES.solve(GameSpec(0))
     worse = replace(found, certificate=replace(found.certificate, relative=0.0125))
-    (line,) = games.certificates([Solved({"FedPCS": found}), Solved({"FedPCS": worse})]).values()
+    (line,) = games.certificates([Solved(0, {"FedPCS": found}), Solved(1, {"FedPCS": worse})]).values()
     assert line.endswith(("nothing, 1.2\N{NO-BREAK SPACE}%", "nothing, 1.3\N{NO-BREAK SPACE}%"))
 
 
