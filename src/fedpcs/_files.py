@@ -16,6 +16,7 @@ import io
 import json
 import os
 import stat
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -221,6 +222,17 @@ def _opened_alone(path: Path) -> BinaryIO:
                 stream.truncate(0)
                 return stream
         stream.close()
+
+
+def lock_at_once(handle: int) -> bool:
+    """Lock an open file for this process; False if another keeps it locked. The system unlocks it when it is closed."""
+    # A process killed while it starts another leaves the lock to that one, for the moment until it runs its program.
+    for wait in (0.0, 0.05, 0.2, 0.5):
+        time.sleep(wait)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
 
 
 def open_private(path: Path) -> BinaryIO:
