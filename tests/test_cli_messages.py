@@ -20,7 +20,6 @@ from fedpcs.report.warnings import noted
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.promise import paid_for_nothing
 from fedpcs.studies.results import TrialData
-from fedpcs.trial.preflight import untrained_classes
 
 HEAVY = {"torch", "numba", "scipy", "matplotlib", "sklearn", "pooch", "jinja2"}
 # Command, and what its one line must say.
@@ -211,11 +210,6 @@ def test_doctor_notes_classes_without_training_records(lacking):
 
 def result_of(paid, charged):
     return a_result(paid=paid, spent={"num_clients": charged})
-
-
-def test_nothing_is_said_of_classes_and_pay_where_all_is_well():
-    assert untrained_classes(load_dataset("digits")) == ""
-    assert paid_for_nothing([result_of(paid=1811.0, charged=9), result_of(paid=0.0, charged=0)]) == ""
 
 
 def test_the_page_of_a_sweep_says_what_was_noted_of_its_cells():

@@ -128,11 +128,11 @@ def test_a_sampler_of_ones_own_is_made_from_its_import_path(own_module):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("{}:Missing", "'{}:Missing' could not be imported: .*Missing.*package.module:ClassName"),
-        ("{}:", "could not be imported"),
-        ("no_such_module_anywhere:Sampler", "could not be imported: No module named 'no_such_module_anywhere'"),
-        (":Sampler", "could not be imported"),
-        (".relative:Sampler", "could not be imported"),
+        ("{}:Missing", "'{}:Missing' cannot be imported: .*Missing.*package.module:ClassName"),
+        ("{}:", "cannot be imported"),
+        ("no_such_module_anywhere:Sampler", "cannot be imported: No module named 'no_such_module_anywhere'"),
+        (":Sampler", "cannot be imported"),
+        (".relative:Sampler", "cannot be imported"),
         ("{}:Plain", "must be a dataclass with a method draw"),
         ("{}:Idle", "must be a dataclass with a method draw"),
         ("{}:NUMBER", "must be a dataclass with a method draw.* got 3"),
@@ -171,5 +171,5 @@ def test_a_class_that_is_no_sampler_is_said_to_lack_what_it_lacks(tmp_path, monk
 def test_a_module_that_fails_is_said_to(tmp_path, monkeypatch, text):
     (tmp_path / "failing_sampler.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InvalidInput, match="failing_sampler:Mine' could not be imported"):
+    with pytest.raises(InvalidInput, match="failing_sampler:Mine' cannot be imported"):
         make_sampler("failing_sampler:Mine")

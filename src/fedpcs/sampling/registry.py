@@ -6,11 +6,11 @@ own.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from fedpcs import _validate
+from fedpcs._plugins import imported
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling.aocs import AOCSSampler
 from fedpcs.sampling.clustered import ClusteredSampler
@@ -67,13 +67,7 @@ def make_sampler(name: str, /, **settings: Any) -> Sampler:
 
 
 def _imported(name: str) -> type[Any]:
-    module_name, _, class_name = name.partition(":")
-    try:
-        kind = getattr(importlib.import_module(module_name), class_name)
-    except Exception as error:  # a user's module may fail in any way while it is imported
-        raise InvalidInput(
-            f"sampler {name!r} could not be imported: {error}. It must be package.module:ClassName."
-        ) from error
+    kind = imported("sampler", name, "It must be package.module:ClassName.")
     if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "draw", None))):
         raise InvalidInput(f"sampler {name!r} must be a dataclass with a method draw(view, rng), got {kind!r}.")
     if missing := [part for part in ("name", "reads", "hears") if not hasattr(kind, part)]:
