@@ -149,7 +149,7 @@ def test_verify_says_what_it_was_given_and_never_how_to_load_it_unsafely(strange
 @pytest.mark.parametrize("verb", ["resume", "report", "theory"])
 def test_a_damaged_configuration_of_a_run_exits_6_and_is_named(verb, damage, tmp_path):
     (tmp_path / "config.toml").write_text(damage, encoding="latin-1")
-    (tmp_path / "manifest.json").write_text(a_manifest().model_dump_json())
+    (tmp_path / "manifest.json").write_text(a_manifest(RunConfig(rounds=9)).model_dump_json())
     (tmp_path / "result.json").write_text('{"name": "run", "trials": [], "is_exhausted": false}')
     done = fedpcs(verb, tmp_path)
     assert str(tmp_path / "config.toml") in done.stderr
