@@ -108,11 +108,9 @@ MODELS = [
 
 def trained_both_ways(model, data, learning_rate=0.3, batch_size=4, num_epochs=3):
     how = {"learning_rate": learning_rate, "batch_size": batch_size, "num_epochs": num_epochs}
-    expected, _, step_losses = plain_sgd(model, data, order=np.random.default_rng(1), **how)
+    expected, _, _ = plain_sgd(model, data, order=np.random.default_rng(1), **how)
     ours = chain.prepared(model, "cpu")
-    told = local_sgd(ours, data, order=np.random.default_rng(1), **how)
-    assert told.num_steps == len(step_losses)
-    assert told.loss == pytest.approx(np.mean(step_losses), rel=1e-5)
+    local_sgd(ours, data, order=np.random.default_rng(1), **how)
     return ours, expected
 
 
@@ -186,9 +184,9 @@ def test_gradient_variance_is_that_of_the_minibatch_gradients(make):
     expected = ((flat - flat.mean(axis=0)) ** 2).sum() / (len(flat) - 1)
     ours = copy.deepcopy(model)
     told = local_sgd(ours, rows(), order=np.random.default_rng(2), wants_variance=True, **how)
-    assert told.gradient_variance == pytest.approx(expected, rel=1e-5)
+    assert told == pytest.approx(expected, rel=1e-5)
     unasked = copy.deepcopy(model)
-    assert local_sgd(unasked, rows(), order=np.random.default_rng(2), **how).gradient_variance is None
+    assert local_sgd(unasked, rows(), order=np.random.default_rng(2), **how) is None
     assert np.allclose(flat_parameters(ours), flat_parameters(unasked), atol=1e-6)
 
 
@@ -202,7 +200,7 @@ def test_one_batch_shows_no_gradient_variance():
         order=np.random.default_rng(0),
         wants_variance=True,
     )
-    assert told.gradient_variance is None
+    assert told is None
 
 
 def test_losses_are_those_of_every_record_at_the_model_as_it_is():

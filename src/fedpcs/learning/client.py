@@ -25,6 +25,7 @@ from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, w
 from fedpcs.learning.local import Spread, local_sgd, losses
 from fedpcs.learning.protocol import ClientReport, Task, budget_of
 from fedpcs.privacy.clipping import clip_update
+from fedpcs.privacy.events import Event
 from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
 from fedpcs.privacy.modes import mode_named
 from fedpcs.privacy.modes.mode import Clips, PrivacyMode
@@ -85,6 +86,19 @@ class ClientPlan:
     def has_noisy_steps(self) -> bool:
         """Whether every local step is clipped and perturbed, and not the update."""
         return self.protection.clips is Clips.GRADIENTS
+
+    @property
+    def is_replayable(self) -> bool:
+        """Whether a release made again is the same, bit for bit: its noise comes from a seed."""
+        return self.noise == "fast"
+
+    def source(self) -> NoiseSource:
+        """Return a source of the kind the noise comes from, to describe releases with."""
+        return noise_source(self.noise, seed=0 if self.is_replayable else None)
+
+    def release_event(self, task: Task, num_samples: int, source: NoiseSource) -> Event:
+        """Return what answering a task costs: the same in the server's ledger and in the client's own."""
+        return self.protection.mechanism(self, budget_of(task), num_samples).event(source)
 
     def local_steps(self, num_samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return (clients,) how many steps clients with so many records take in a round: epochs × batches.
@@ -205,7 +219,7 @@ class ClientSide:
 
     def _train(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> float | None:
         load_parameters(self._model, parameters)
-        trained = local_sgd(
+        variance = local_sgd(
             self._model,
             records,
             learning_rate=self.plan.learning_rate,
@@ -215,7 +229,7 @@ class ClientSide:
             wants_variance=self._wants_variance(task, records),
         )
         write_update(parameters, self._model, out)
-        return trained.gradient_variance
+        return variance
 
     def _perturb(self, task: Task, num_samples: int, out: Tensor) -> None:
         clipped = clip_update([out.numpy()], self.plan.clip_norm)
@@ -259,7 +273,7 @@ class ClientSide:
         return _random.generator(self.plan.seed, "batches", task.round_index, task.client)
 
     def _noise(self, task: Task) -> NoiseSource:
-        seed = self.plan.seed if self.plan.noise == "fast" else None
+        seed = self.plan.seed if self.plan.is_replayable else None
         return noise_source(self.plan.noise, seed=seed, round_index=task.round_index, client=task.client)
 
 

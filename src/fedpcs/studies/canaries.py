@@ -25,7 +25,6 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_rows, clip_update
-from fedpcs.privacy.events import Batch
 from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
 from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.modes.mode import Canary, Neighbours, PrivacyMode
@@ -144,12 +143,7 @@ def _steps(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
     assert isinstance(mechanism, RecordMechanism)
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        return np.stack(
-            [
-                mechanism.release(clip_rows(rows, CLIP_NORM), source, Batch(*divmod(step, num_batches))).value
-                for step, rows in enumerate(raw)
-            ]
-        )
+        return np.stack([mechanism.release(clip_rows(rows, CLIP_NORM), source).value for rows in raw])
 
     difference = f"one record's gradient turned around, {LOCAL_EPOCHS} epochs of {num_batches} batches of {BATCH_SIZE}"
     sensitivity = 2.0 * CLIP_NORM / BATCH_SIZE

@@ -91,13 +91,13 @@ def _game() -> Check:
 
 
 def _privacy() -> Check:
-    from fedpcs.privacy.conversion import METHODS, epsilon_profile, to_delta
+    from fedpcs.privacy.conversion import METHODS, to_delta, to_epsilon
 
-    found = epsilon_profile(0.5, 1e-5)
-    shown = ", ".join(f"{_format.rounded_up(getattr(found, method))} {method}" for method in METHODS)
+    exact, tight, standard = found = [to_epsilon(0.5, 1e-5, method) for method in METHODS]
+    shown = ", ".join(f"{_format.rounded_up(epsilon)} {method}" for method, epsilon in zip(METHODS, found, strict=True))
     words = f"ρ = 0.5 at δ = 10⁻⁵: ε = {shown}"
-    is_sound = found.exact <= found.tight <= found.standard
-    comes_back = abs(to_delta(0.5, found.exact, "exact") / 1e-5 - 1.0) < 1e-6
+    is_sound = exact <= tight <= standard
+    comes_back = abs(to_delta(0.5, exact, "exact") / 1e-5 - 1.0) < 1e-6
     if not (is_sound and comes_back):
         return Check("privacy", "wrong", words, "SciPy's special functions give wrong numbers: try another version.")
     return Check("privacy", "fine", words)
