@@ -191,6 +191,24 @@ def test_garbage_is_a_failure_that_says_so(model, garbage):
     assert np.isnan(engine.ask(flat_parameters(model), "loss", tasks("none"))).all()
 
 
+def test_nobody_answers_or_is_refused_in_another_s_name(data, model):
+    engine = engine_of(ClientSide(ClientPlan(), model, data))
+    honest, app = engine._grid.app, ClientApp()
+
+    @app.train()
+    def train(message, context):
+        reply = honest(message, context)
+        told = {**json.loads(reply.content["text"]["json"]), "client": 0}
+        return Message(RecordDict({**reply.content, "text": json_record(told)}), reply_to=message)
+
+    engine._grid.app = app
+    replies = list(engine.run(flat_parameters(model), tasks("none")))
+    assert sorted((one.client, getattr(one, "kind", "heard")) for one in replies) == [
+        (0, "heard"),
+        *((client, "message") for client in (1, 2, 3)),
+    ]
+
+
 class Forgetful(LocalGrid):
     """Loses replies of some nodes, and answers for others as a SuperLink does for a node that has died."""
 
