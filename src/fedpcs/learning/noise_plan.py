@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.client_plan import ClientPlan
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.honesty import NoiseClaim, honest_norms
 from fedpcs.privacy.noise import GRID_PER_STDDEV
