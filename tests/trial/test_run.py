@@ -225,7 +225,7 @@ def test_a_folder_in_use_is_not_written_over(finished_run):
     [
         (
             {"sampling": {"samplers": ["no_such_module:Sampler"]}},
-            "'no_such_module:Sampler' could not be imported",
+            "'no_such_module:Sampler' cannot be imported",
         ),
         ({"data": {"name": "no-such-data"}}, "no-such-data"),
         ({"training": {"model": "no-such-model"}}, "no-such-model"),
