@@ -20,6 +20,7 @@ from fedpcs.report.warnings import noted
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.promise import paid_for_nothing
 from fedpcs.studies.results import TrialData
+from fedpcs.trial.config import RunConfig
 
 HEAVY = {"torch", "numba", "scipy", "matplotlib", "sklearn", "pooch", "jinja2"}
 # Command, and what its one line must say.
