@@ -96,7 +96,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.engines.flower.client_books",
     "fedpcs.engines.flower.strategy",
     "fedpcs.exhibits.useful_privacy",
-    "fedpcs.learning.client",
     "fedpcs.learning.server",
     "fedpcs.studies.theory_run",
     "fedpcs.trial.assemble",
