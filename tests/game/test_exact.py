@@ -122,7 +122,7 @@ def test_divide_and_conquer_chooses_as_a_full_search_does(seed):
     table = exact.tabulate(terms, rows, crowd.initial_budget)
     last = table.nodes.shape[1] - 2
     for t in range(terms.last_round):
-        mean_cell = _kernels.locate(table.nodes[t + 1], terms.mean_budget[t])
+        mean_cell = _kernels.cell_of(table.nodes[t + 1], table.nodes.shape[1], terms.mean_budget[t])
         for m, aversion in enumerate(rows):
             for i in range(0, table.nodes.shape[1], 5):
                 rho = table.nodes[t, i]
@@ -133,7 +133,7 @@ def test_divide_and_conquer_chooses_as_a_full_search_does(seed):
                     table.value[t + 1, m],
                     table.slope[t + 1, m],
                     rho,
-                    _kernels.locate(table.nodes[t + 1], rho),
+                    _kernels.cell_of(table.nodes[t + 1], table.nodes.shape[1], rho),
                     terms.mean_budget[t],
                     mean_cell,
                     (1.0 - aversion) * chance,

@@ -10,7 +10,6 @@ from zoo import zoo
 from fedpcs.game import (
     certify,
     compress,
-    costate,
     exact,
     histogram,
     individuals,
@@ -19,6 +18,7 @@ from fedpcs.game import (
     uniform,
     uniform_density,
 )
+from fedpcs.game.payoffs import profile_from_retention
 
 
 def best_responses_to(game, reward, mean):
@@ -171,5 +171,5 @@ def jumping_crowd(rng):
 def test_following_zero_retention_is_joining_the_crowd():
     game = make_game(uniform(10, 0), last_round=3)
     terms = game.terms(np.ones(4), np.array([5.0, 6.0, 7.0, 8.0]))
-    profile = costate.follow(np.zeros((4, 10)), terms, game.population)
+    profile = profile_from_retention(game.population, np.zeros((4, 10)), terms.mean_budget)
     assert profile.budget[1:] == pytest.approx(np.array([[5.0], [6.0], [7.0]]) * np.ones(10))

@@ -159,7 +159,7 @@ def _look_alone(
     announced, limits = _announced(terms), (slack, _MOST_PASSES, _MOST_NODES)
 
     def look(first: int, last: int) -> None:
-        _audit_kernels.examine(paths, aversion, members, *announced, *limits, shown, at_most, first, last)
+        _audit_kernels.examine(paths, aversion, members, announced, limits, shown, at_most, first, last)
 
     in_threads(look, members.size, smallest_chunk=4)
 
@@ -181,13 +181,13 @@ def _look_together(
 
     def look(first: int, last: int) -> None:
         _audit_kernels.examine_together(
-            nodes, count, rows, start, aversion, members, *announced, slack, shown, at_most, first, last
+            nodes, count, rows, start, aversion, members, announced, slack, shown, at_most, first, last
         )
 
     in_threads(look, rows.size - 1, smallest_chunk=8)
 
 
-def _announced(terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray, float, bool]:
+def _announced(terms: Terms) -> _audit_kernels.Announced:
     return terms.reward, terms.mean_budget, terms.cohort_size, float(terms.num_clients), terms.is_budget_aware
 
 
