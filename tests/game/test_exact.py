@@ -101,13 +101,6 @@ def test_a_client_at_the_mean_stays_and_pays_nothing():
     assert (answer.retention == 0.0).all()
 
 
-def test_the_first_reward_changes_nothing_a_client_does():
-    """R_0 is paid for the initial budget, which is given: only later rewards move anyone."""
-    low, high = ([r, 6.0, 6.0, 6.0] for r in (0.0, 50.0))
-    one, other = (best_response(terms_with(reward, [6.0] * 4), 0.3, 9.0) for reward in (low, high))
-    assert one.budget == pytest.approx(other.budget)
-
-
 def test_richer_rewards_never_lower_a_high_clients_budget():
     budgets = [best_response(terms_with([r] * 10, [6.0] * 10), 0.5, 9.0).budget.sum() for r in (0, 2, 4, 6, 8, 12, 20)]
     assert (np.diff(budgets) >= -1e-6).all()
