@@ -16,7 +16,7 @@ import numpy as np
 from timing import median_seconds, table
 
 from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho, compose, to_epsilon
-from fedpcs.privacy.events import ClientLevel, Family
+from fedpcs.privacy.events import CLIENT_LEVEL, Family
 
 DELTA = 1e-5
 
@@ -27,10 +27,10 @@ def budgets(count: int) -> list[float]:
 
 
 def ours(values: list[float]) -> float:
-    return account([Event(Rho.of(value), ClientLevel(), "secure", Family.GAUSSIAN) for value in values])
+    return account([Event(Rho.of(value), CLIENT_LEVEL, "secure", Family.GAUSSIAN) for value in values])
 
 
-def account(events: list[Event[ClientLevel]]) -> float:
+def account(events: list[Event]) -> float:
     return to_epsilon(compose(events), DELTA, "tight")
 
 
@@ -47,7 +47,7 @@ def theirs(values: list[float]) -> float:
 def on_disk(values: list[float], folder: Path, *, is_together: bool) -> None:
     """Charge every budget to a client of its own cohort, durably."""
     pairs = [
-        (ReleaseKey("run", index, str(index % 100)), Event(Rho.of(value), ClientLevel(), "secure", Family.GAUSSIAN))
+        (ReleaseKey("run", index, str(index % 100)), Event(Rho.of(value), CLIENT_LEVEL, "secure", Family.GAUSSIAN))
         for index, value in enumerate(values)
     ]
     path = folder / "ledger.sqlite"
@@ -63,7 +63,7 @@ def on_disk(values: list[float], folder: Path, *, is_together: bool) -> None:
 
 def rows(count: int, repeats: int) -> list[list[str]]:
     values = budgets(count)
-    events = [Event(Rho.of(value), ClientLevel(), "secure", Family.GAUSSIAN) for value in values]
+    events = [Event(Rho.of(value), CLIENT_LEVEL, "secure", Family.GAUSSIAN) for value in values]
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as name:
         warnings.simplefilter("ignore")
         folder = Path(name)

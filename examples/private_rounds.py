@@ -7,7 +7,7 @@ and 200 parameters that is what it takes for an average to be visible at all und
 
 import numpy as np
 
-from fedpcs.privacy import ClientMechanism, Rho, clip_update, noise_source
+from fedpcs.privacy import Rho, UpdateMechanism, clip_update, noise_source
 from fedpcs.sampling import (
     arrived,
     count,
@@ -28,7 +28,7 @@ rng = np.random.default_rng(0)
 num_samples = rng.integers(100, 1_000, NUM_CLIENTS)
 budget = np.exp(rng.uniform(np.log(20.0), np.log(2_000.0), NUM_CLIENTS)).round(3)
 truth = rng.normal(0.0, 0.05, NUM_PARAMETERS) + rng.normal(0.0, 0.03, (NUM_CLIENTS, NUM_PARAMETERS))
-mechanisms = [ClientMechanism(Rho.of(float(rho))) for rho in budget]
+mechanisms = [UpdateMechanism(Rho.of(float(rho))) for rho in budget]
 
 sampler = make_sampler("fedpcs")
 tally = start_tally(NUM_CLIENTS)

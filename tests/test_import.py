@@ -24,7 +24,7 @@ def test_importing_the_game_loads_no_torch():
 
 
 def test_importing_privacy_loads_no_torch():
-    assert "torch" not in modules_after("from fedpcs.privacy import ClientMechanism, PrivacyLedger, Rho")
+    assert "torch" not in modules_after("from fedpcs.privacy import UpdateMechanism, PrivacyLedger, Rho")
 
 
 def test_a_list_of_exhibits_waits_for_neither_torch_nor_matplotlib():

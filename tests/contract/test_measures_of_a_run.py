@@ -13,13 +13,14 @@ from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import InvalidInput
 from fedpcs.learning import client as client_module
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
-from fedpcs.learning.client import MODES, ClientPlan, ClientSide
+from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
 from fedpcs.learning.server_values import Heard
 from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.noise import FastNoise
 from fedpcs.trial import loop as runner
 from fedpcs.trial.assemble import Trial, dealt_out, sampler_of, server_plan

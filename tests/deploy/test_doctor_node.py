@@ -9,7 +9,7 @@ from fedpcs.deploy.doctor_node import check_node
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon, to_rho
-from fedpcs.privacy.events import Event, Family, RecordLevel
+from fedpcs.privacy.events import RECORD_LEVEL, Event, Family
 from fedpcs.trial.config import load_run_config
 
 SETTINGS = """
@@ -39,7 +39,7 @@ def found(path, config=None):
 def test_it_says_the_most_a_client_can_ever_spend(node):
     most = found(node())["at most"]
     assert most.standing == "fine"
-    assert most.found.startswith("ε = 10 at δ = 1e-05 over all runs, now and later, whatever a server announces")
+    assert most.found.startswith("ε = 10 at δ = 10⁻⁵ over all runs, now and later, whatever a server announces")
     assert str(Rho.at_most(to_rho(10.0, 1e-5, "tight"))) in most.found
     assert "at most ρ = 0.12 in one round" in most.found
 
@@ -67,7 +67,7 @@ def test_nothing_is_made_where_nothing_is(node, tmp_path):
 
 def test_it_says_what_was_spent(node, tmp_path):
     (tmp_path / "state").mkdir(mode=0o700)
-    event = Event(Rho.of(0.3), RecordLevel(), "secure", Family.GAUSSIAN, is_replayable=False)
+    event = Event(Rho.of(0.3), RECORD_LEVEL, "secure", Family.GAUSSIAN, is_replayable=False)
     with PrivacyLedger.open(tmp_path / "state" / "ledger.sqlite") as ledger:
         ledger.charge(ReleaseKey("run", 0, "self"), event)
     said = found(node())["ledger"].found

@@ -9,7 +9,7 @@ import pytest
 from command_line import fedpcs
 
 from fedpcs.cli.run_table import print_run
-from fedpcs.privacy.standing import RULE, standing_of, standing_words
+from fedpcs.privacy.standing import RULE, standing_of, standing_sentence
 from fedpcs.report import run_figures
 from fedpcs.report.run_page import write_report
 from fedpcs.studies.promise import promise
@@ -29,7 +29,7 @@ def words_of(text: str) -> str:
 
 def seeded_presets() -> list[str]:
     private = [(name, load_run_config(name).privacy) for name in preset_names()]
-    return [name for name, privacy in private if standing_of(privacy.mode, privacy.noise) != "guarantee"]
+    return [name for name, privacy in private if standing_of(privacy.protection, privacy.noise) != "guarantee"]
 
 
 def test_every_preset_s_noise_is_seeded_or_none_as_the_docs_say():
@@ -48,7 +48,7 @@ def test_help_has_the_rule_word_for_word():
 def test_readme_says_of_the_first_run_what_its_page_and_terminal_say(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run_figures, "FIGURES", {})
     config = load_run_config("default")
-    said, sentence = promise(config.privacy), standing_words(config.privacy.mode, config.privacy.noise)
+    said, sentence = promise(config.privacy), standing_sentence(config.privacy.protection, config.privacy.noise)
     assert said.endswith(sentence)
     first = next(part for part in README.read_text(encoding="utf-8").split("\n\n") if "privacy:" in part)
     assert said in words_of(first)

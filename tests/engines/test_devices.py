@@ -20,7 +20,7 @@ from torch import nn
 from fedpcs.engines.flower.simulation import _backend
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import InvalidInput, WrongDevice
-from fedpcs.learning.client import MODES, ClientPlan, ClientSide
+from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.device import device_of_worker, no_mistaken_device
 from fedpcs.learning.layout import flat_parameters
@@ -28,7 +28,8 @@ from fedpcs.learning.models import MODELS, make_model
 from fedpcs.learning.protocol import MEASURES, Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
-from fedpcs.studies.doctor_run import check_run
+from fedpcs.privacy.modes import MODES
+from fedpcs.studies.doctor.run import check_run
 from fedpcs.trial.run import start_run
 
 KINDS = ("cuda", "mps")

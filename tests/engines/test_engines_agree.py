@@ -7,13 +7,14 @@ from torch import nn
 
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.learning.client import MODES, ClientPlan, ClientSide
+from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import deal_out
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import Task
 from fedpcs.learning.wire import header_of
 from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.modes import MODES
 
 CLIENTS = range(5)
 
@@ -49,7 +50,7 @@ def everything(engine, mode, parameters):
     return sent, answers, engine.score(parameters)
 
 
-@pytest.mark.parametrize("mode", MODES[::-1])  # `record` first: what workers are forked from then is ready for it
+@pytest.mark.parametrize("mode", list(MODES)[::-1])  # `record` first: what workers are forked from then is ready for it
 def test_workers_send_the_bits_one_process_sends(data, mode):
     plan = ClientPlan(seed=1, mode=mode, batch_size=6, local_epochs=2, clip_norm=0.5)
     model = network(mode)

@@ -18,7 +18,7 @@ from typing import Any
 
 from fedpcs.errors import BudgetExhausted
 from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.events import ClientLevel, Event, Family
+from fedpcs.privacy.events import CLIENT_LEVEL, Event, Family
 from fedpcs.privacy.ledger import PrivacyLedger, ReleaseKey
 
 RHO = 0.1
@@ -29,7 +29,7 @@ MARK, PAUSED = b".", b"!"
 def train(job: dict[str, Any], checkpoint: Any) -> None:
     """Run rounds × clients: charge, then let the value leave. Resumes at the start of the round it was in."""
     checkpoint("start", 0)
-    event = Event(Rho.of(RHO), ClientLevel(), "noise", Family.GAUSSIAN, job["is_replayable"])
+    event = Event(Rho.of(RHO), CLIENT_LEVEL, "noise", Family.GAUSSIAN, job["is_replayable"])
     log = Path(job["log"])
     lines = log.read_text().splitlines() if log.exists() else []
     first = max((int(line.split()[0]) for line in lines), default=0)
@@ -48,7 +48,7 @@ def train(job: dict[str, Any], checkpoint: Any) -> None:
 
 def spend(job: dict[str, Any], checkpoint: Any) -> int:
     """Charge one client again and again; return how many charges were allowed."""
-    event = Event(Rho.of(job["rho"]), ClientLevel(), "noise", Family.GAUSSIAN)
+    event = Event(Rho.of(job["rho"]), CLIENT_LEVEL, "noise", Family.GAUSSIAN)
     allowed = 0
     with PrivacyLedger.open(job["ledger"]) as ledger:
         for number in range(job["charges"]):

@@ -16,7 +16,8 @@ from fedpcs.learning.noise_plan import HonestRange, honest_range, noise_power
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import clip_update
 from fedpcs.privacy.honesty import NoiseClaim, honest_norms
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism, noise_stddev
+from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism, noise_stddev
+from fedpcs.privacy.modes.paper import PAPER
 from fedpcs.privacy.noise import ExactNoise, FastNoise, SecureNoise
 from fedpcs.privacy.private_training import LocalPlan, private_sgd
 
@@ -29,8 +30,8 @@ def planned(budget, num_samples, num_parameters=1, **how):
 @pytest.mark.parametrize(("budget", "num_samples", "clip_norm"), [(0.3, 40, 1.0), (12.0, 7, 0.1), (1e-4, 600, 25.0)])
 def test_plan_is_what_the_update_mechanisms_add(budget, num_samples, clip_norm):
     clipped = clip_update([np.ones(4, np.float32)], clip_norm)
-    paper = PaperMechanism(Rho.of(budget), num_samples).release(clipped, FastNoise(0)).noise_stddev
-    client = ClientMechanism(Rho.of(budget)).release(clipped, FastNoise(0)).noise_stddev
+    paper = UpdateMechanism(Rho.of(budget), PAPER.level, num_samples).release(clipped, FastNoise(0)).noise_stddev
+    client = UpdateMechanism(Rho.of(budget)).release(clipped, FastNoise(0)).noise_stddev
     assert planned(budget, num_samples, mode="paper", clip_norm=clip_norm) == pytest.approx(paper, rel=1e-9)
     assert planned(budget, num_samples, mode="client", clip_norm=clip_norm) == pytest.approx(client, rel=1e-9)
 

@@ -13,30 +13,30 @@ from test_budget import NEVER_NUMBERS, ODD_NUMBERS, answer
 
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.privacy.events import (
-    LEVELS,
+    CLIENT_LEVEL,
+    RECORD_LEVEL,
     Batch,
-    ClientLevel,
     Event,
     Family,
-    PaperLevel,
-    RecordLevel,
     Relation,
     Step,
     compose,
     compose_steps,
     weakest,
 )
+from fedpcs.privacy.modes.paper import PAPER
 
 thousand = cases(1_000)
+LEVELS = (CLIENT_LEVEL, RECORD_LEVEL, PAPER.level)  # the strongest first
 budgets = st.integers(0, 10**12).map(Rho)
 
 
 def release(rho, level=None, **changes):
-    return Event(rho, ClientLevel() if level is None else level, "secure", Family.GAUSSIAN, **changes)
+    return Event(rho, CLIENT_LEVEL if level is None else level, "secure", Family.GAUSSIAN, **changes)
 
 
 def step(rho, epoch, index):
-    return Step(release(rho, RecordLevel()), Batch(epoch, index))
+    return Step(release(rho, RECORD_LEVEL), Batch(epoch, index))
 
 
 def drawn_step(number):
@@ -121,12 +121,12 @@ def test_without_levels_there_is_none():
 
 def test_a_promise_is_made_only_for_a_proven_level_and_noise_nobody_can_redraw():
     rho = Rho.of(0.5)
-    for level in (ClientLevel(), RecordLevel()):
+    for level in (CLIENT_LEVEL, RECORD_LEVEL):
         expected = f"guarantee holds: ρ = 0.5 for {level.relation} of a client (noise secure)"
         assert release(rho, level).promise == expected
-    for hollow in (release(rho, PaperLevel()), release(rho, is_replayable=True)):
+    for hollow in (release(rho, PAPER.level), release(rho, is_replayable=True)):
         assert "holds" not in hollow.promise
-    assert "not a proven guarantee" in release(rho, PaperLevel(), is_replayable=True).promise
+    assert "no guarantee" in release(rho, PAPER.level, is_replayable=True).promise
     assert "no guarantee" in release(rho, is_replayable=True).promise
 
 

@@ -12,7 +12,8 @@ from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import clip_update
 from fedpcs.privacy.honesty import NoiseClaim, check_noise
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism
+from fedpcs.privacy.mechanism import UpdateMechanism
+from fedpcs.privacy.modes.paper import PAPER
 from fedpcs.privacy.noise import noise_source
 
 ALPHA = 1e-6
@@ -72,7 +73,7 @@ def test_honest_vectors_are_flagged_no_more_often_than_said():
 def test_releases_of_the_mechanisms_are_plausible(name):
     update = clip_update([np.ones(MODEL)], 1.0)
     source = noise_source(name, seed=1)
-    for mechanism in (ClientMechanism(Rho.of(0.1)), PaperMechanism(Rho.of(0.1), 600)):
+    for mechanism in (UpdateMechanism(Rho.of(0.1)), UpdateMechanism(Rho.of(0.1), PAPER.level, 600)):
         release = mechanism.release(update, source)
         verdict = check_noise(release.value, NoiseClaim(release.noise_stddev, update.l2_bound))
         assert verdict.is_plausible

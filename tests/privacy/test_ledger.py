@@ -21,15 +21,18 @@ from fedpcs.errors import BudgetExhausted, CorruptFile, FedpcsError, InvalidInpu
 from fedpcs.privacy._ledger_chain import adding
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.privacy.events import LEVELS, ClientLevel, Event, Family, PaperLevel, RecordLevel, compose, weakest
+from fedpcs.privacy.events import CLIENT_LEVEL, RECORD_LEVEL, Event, Family, compose, weakest
 from fedpcs.privacy.ledger import Charge, EpsilonSpread, PrivacyLedger, Receipt, ReleaseKey, Spent
+from fedpcs.privacy.modes.paper import PAPER
+
+LEVELS = (CLIENT_LEVEL, RECORD_LEVEL, PAPER.level)
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, -1, -1e-12, True, np.True_, "x", None, [1.0], 1j, 1e308]
 NOT_TEXTS = [math.nan, True, None, "", "  ", "a\0b", "a\nb", "\ud800", b"x", ["x"], 1.5]
 NUMBER = itertools.count()
 
 
-def release(rho=0.1, *, level=LEVELS[0], noise="secure", family=Family.GAUSSIAN, is_replayable=False):
+def release(rho=0.1, *, level=CLIENT_LEVEL, noise="secure", family=Family.GAUSSIAN, is_replayable=False):
     return Event(Rho.of(rho), level, noise, family, is_replayable)
 
 
@@ -77,7 +80,7 @@ def test_a_client_spends_over_all_runs_and_reopenings(tmp_path):
         with PrivacyLedger.open(str(path)) as ledger:
             ledger.charge(key(run=run), release())
     with PrivacyLedger.open(path) as ledger:
-        assert ledger.spent("ada") == Spent(Rho.of(0.3), ClientLevel(), True, 3)
+        assert ledger.spent("ada") == Spent(Rho.of(0.3), CLIENT_LEVEL, True, 3)
         assert ledger.path == path
 
 
@@ -132,8 +135,8 @@ def test_a_million_small_charges_add_up_exactly(tmp_path_factory):
         assert ledger.spent("ada").num_releases == 10**6
         assert not ledger.would_exceed("ada", Rho(5))
         with pytest.raises(BudgetExhausted):
-            ledger.charge(key(10**6), Event(Rho(6), ClientLevel(), "secure", Family.GAUSSIAN))
-        ledger.charge(key(10**6), Event(Rho(5), ClientLevel(), "secure", Family.GAUSSIAN))
+            ledger.charge(key(10**6), Event(Rho(6), CLIENT_LEVEL, "secure", Family.GAUSSIAN))
+        ledger.charge(key(10**6), Event(Rho(5), CLIENT_LEVEL, "secure", Family.GAUSSIAN))
         assert ledger.remaining("ada") == Rho(0)
     shutil.rmtree(folder)
 
@@ -153,7 +156,7 @@ def test_the_same_bits_again_cost_nothing(ledger):
     ledger.charge(key(), event)
     ledger.set_limit("ada", 0.1)  # used up: a replay is allowed all the same
     assert ledger.charge(key(), event) == Receipt(key(), 1, Rho(0), is_replay=True)
-    assert ledger.spent("ada") == Spent(Rho.of(0.1), ClientLevel(), True, 1)
+    assert ledger.spent("ada") == Spent(Rho.of(0.1), CLIENT_LEVEL, True, 1)
 
 
 def test_fresh_noise_over_the_same_data_is_charged_again(ledger):
@@ -168,7 +171,7 @@ def test_fresh_noise_over_the_same_data_is_charged_again(ledger):
     ("change", "shown"),
     [
         ({"rho": 0.2}, "rho was ρ = 0.1, is ρ = 0.2"),
-        ({"level": RecordLevel()}, r"level was ClientLevel\(\), is RecordLevel\(\)"),
+        ({"level": RECORD_LEVEL}, r"level was client, is record"),
         ({"noise": "fast"}, "noise was secure, is fast"),
         ({"family": Family.DISCRETE_GAUSSIAN}, "family was gaussian, is discrete-gaussian"),
         ({"is_replayable": False}, "is_replayable was True, is False"),
@@ -279,7 +282,7 @@ def test_any_sequence_of_charges_follows_the_rules(shared, sequence, limits):
             shared.set_limit(name, Rho(limit))
     charged = defaultdict(list)
     for client, round_index, nanos, is_replayable in sequence:
-        event = Event(Rho(nanos), PaperLevel(), "noise", Family.GAUSSIAN, is_replayable)
+        event = Event(Rho(nanos), PAPER.level, "noise", Family.GAUSSIAN, is_replayable)
         before = [old for t, old in charged[client] if t == round_index]
         spent = sum(old.rho.nanos for _, old in charged[client])
         at = ReleaseKey(run, round_index, names[client])
@@ -399,10 +402,10 @@ def test_amounts_are_read_as_written_to_the_nearest_billionth(ledger):
 
 
 def test_a_total_that_an_integer_cannot_hold_is_refused(ledger):
-    ledger.charge(key(0), Event(Rho(MOST_NANOS), ClientLevel(), "secure", Family.GAUSSIAN))
+    ledger.charge(key(0), Event(Rho(MOST_NANOS), CLIENT_LEVEL, "secure", Family.GAUSSIAN))
     assert ledger.would_exceed("ada", Rho(1))
     with pytest.raises(InvalidInput, match=r"'ada'.*beyond what a ledger can count"):
-        ledger.charge(key(1), Event(Rho(1), ClientLevel(), "secure", Family.GAUSSIAN))
+        ledger.charge(key(1), Event(Rho(1), CLIENT_LEVEL, "secure", Family.GAUSSIAN))
     assert ledger.spent("ada").rho == Rho(MOST_NANOS)
 
 
@@ -710,7 +713,7 @@ def test_what_is_not_an_event_is_not_charged(ledger, bad):
     [{"rho": 0.1}, {"rho": math.nan}, {"rho": None}, {"level": "client"}, {"family": "gaussian"}, {"is_replayable": 1}],
 )
 def test_an_event_that_says_less_than_accounting_needs_is_not_charged(ledger, change):
-    said = {"rho": Rho.of(0.1), "level": ClientLevel(), "noise": "secure", "family": Family.GAUSSIAN, **change}
+    said = {"rho": Rho.of(0.1), "level": CLIENT_LEVEL, "noise": "secure", "family": Family.GAUSSIAN, **change}
     with pytest.raises(InvalidInput, match="must be"):
         ledger.charge_many([(key(0), release()), (key(1), Event(**said))])
     assert list(ledger.charges()) == []

@@ -13,7 +13,7 @@ from sqlite_bytes import idle_bits
 
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.events import LEVELS, Event, Family
+from fedpcs.privacy.events import CLIENT_LEVEL, Event, Family
 from fedpcs.privacy.ledger import PrivacyLedger, ReleaseKey
 
 RUN, CLIENTS, COHORT = "fashion-mnist/fedpcs/0", 20, 10
@@ -21,7 +21,7 @@ FRAME = 24 + 4096
 
 
 def event(rng):
-    return Event(Rho(rng.randrange(10**6, 10**8)), LEVELS[0], "fast", Family.GAUSSIAN, True)
+    return Event(Rho(rng.randrange(10**6, 10**8)), CLIENT_LEVEL, "fast", Family.GAUSSIAN, True)
 
 
 def play(ledger, rounds):

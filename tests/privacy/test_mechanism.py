@@ -16,7 +16,8 @@ from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate, bounded_mean, cl
 from fedpcs.privacy.discrete import discrete_gaussian
 from fedpcs.privacy.events import Batch, Family, Relation, compose_steps
 from fedpcs.privacy.honesty import NoiseClaim, check_noise
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism, noise_stddev
+from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism, noise_stddev
+from fedpcs.privacy.modes.paper import PAPER
 from fedpcs.privacy.noise import GRID_PER_STDDEV, ExactNoise, FastNoise, NoiseSource, SecureNoise, noise_source
 
 MODES = ("paper", "client", "record")
@@ -26,8 +27,8 @@ MEAN = clip_rows([[0.3, 0.4], [0.0, 0.1]], 1.0)
 FIRST = Batch(epoch=0, index=0)
 SOURCES = {"fast": lambda: FastNoise(0), "secure": SecureNoise, "exact": ExactNoise}
 RELEASES = {
-    "paper": lambda source: PaperMechanism(RHO, 10).release(UPDATE, source),
-    "client": lambda source: ClientMechanism(RHO).release(UPDATE, source),
+    "paper": lambda source: UpdateMechanism(RHO, PAPER.level, 10).release(UPDATE, source),
+    "client": lambda source: UpdateMechanism(RHO).release(UPDATE, source),
     "record": lambda source: RecordMechanism(RHO, 2).release(MEAN, source, FIRST),
 }
 
@@ -37,7 +38,7 @@ RELEASES = {
 
 @pytest.mark.parametrize("raw", [np.array([0.1, 0.2]), [0.1], 0.1, None, MEAN], ids=lambda raw: type(raw).__name__)
 def test_only_a_clipped_update_can_be_released_by_paper_and_client(raw):
-    for mechanism in (PaperMechanism(RHO, 10), ClientMechanism(RHO)):
+    for mechanism in (UpdateMechanism(RHO, PAPER.level, 10), UpdateMechanism(RHO)):
         with pytest.raises(InvalidInput, match="update must be a ClippedUpdate, got"):
             mechanism.release(raw, FastNoise(0))
 
@@ -59,7 +60,7 @@ def test_noise_comes_from_a_source_and_not_from_an_array_or_generator(mode, raw)
 
 @pytest.mark.parametrize("raw", [np.zeros(2), "secure", None], ids=repr)
 def test_an_event_needs_a_source_too(raw):
-    for mechanism in (PaperMechanism(RHO, 10), ClientMechanism(RHO), RecordMechanism(RHO)):
+    for mechanism in (UpdateMechanism(RHO, PAPER.level, 10), UpdateMechanism(RHO), RecordMechanism(RHO)):
         with pytest.raises(InvalidInput, match="source must be a NoiseSource"):
             mechanism.event(raw)
 
@@ -152,7 +153,7 @@ def test_a_release_says_where_its_noise_came_from_and_what_it_cost(mode, source,
 
 
 def test_the_event_announced_is_the_event_of_the_release():
-    for mechanism in (PaperMechanism(RHO, 10), ClientMechanism(RHO)):
+    for mechanism in (UpdateMechanism(RHO, PAPER.level, 10), UpdateMechanism(RHO)):
         assert mechanism.event(FastNoise(0)) == mechanism.release(UPDATE, FastNoise(0)).event
     step = RELEASES["record"](FastNoise(0)).event
     assert (step.event.rho, step.batch) == (RHO // 2, FIRST)
@@ -160,9 +161,9 @@ def test_the_event_announced_is_the_event_of_the_release():
 
 def test_announcing_an_event_draws_no_noise():
     source = Ungridded(0)
-    ClientMechanism(RHO).event(source)
+    UpdateMechanism(RHO).event(source)
     assert source.num_drawn == 0
-    ClientMechanism(RHO).release(UPDATE, source)
+    UpdateMechanism(RHO).release(UPDATE, source)
     assert source.num_drawn == 2
 
 
@@ -227,7 +228,7 @@ def spent_on(one, other, stddev, units):
 )
 def test_any_two_updates_stay_within_the_budget_after_rounding(pair, rho, units):
     """On grids so coarse that the rounding is a large part of the sensitivity."""
-    mechanism, source = ClientMechanism(Rho.of(rho)), Silent(units)
+    mechanism, source = UpdateMechanism(Rho.of(rho)), Silent(units)
     one, other = (mechanism.release(clip_update([values], 3.0), source) for values in pair)
     assert spent_on(one.value, other.value, one.noise_stddev, units) <= float(mechanism.budget)
 
@@ -244,7 +245,7 @@ def test_the_worst_neighbours_after_rounding_spend_the_whole_budget(num_paramete
     stddev = noise_stddev(2.0, budget, num_parameters, Silent(units))
     value = np.full(num_parameters, (half_steps + 0.5 + 1e-9) * stddev / units)
     one, other = (
-        ClientMechanism(budget).release(clip_update([sign * value], 1.0), Silent(units)).value for sign in (1, -1)
+        UpdateMechanism(budget).release(clip_update([sign * value], 1.0), Silent(units)).value for sign in (1, -1)
     )
     assert 0.998 * float(budget) < spent_on(one, other, stddev, units) <= float(budget)
 
@@ -283,7 +284,7 @@ def test_a_release_cannot_be_changed_and_leaves_its_input_alone(mode, make):
 def test_the_signal_is_in_the_release_once():
     """The same noise on x and on 0 differs by x; on the grid by x to within half a unit."""
     zero = clip_update([[0.0, 0.0]], 1.0)
-    one, none = (ClientMechanism(RHO).release(update, FastNoise(7)) for update in (UPDATE, zero))
+    one, none = (UpdateMechanism(RHO).release(update, FastNoise(7)) for update in (UPDATE, zero))
     assert one.value - none.value == pytest.approx([0.3, 0.4], abs=1e-14)
 
 
@@ -298,13 +299,13 @@ def test_a_budget_too_small_for_the_grid_is_refused_with_the_one_that_would_do(n
 def test_a_budget_too_small_for_the_grid_is_refused_before_noise_is_drawn():
     update = clip_update([np.zeros(2 * 10**6)], 1.0)
     with pytest.raises(InvalidInput, match="budget must exceed"):
-        ClientMechanism(Rho(1)).release(update, SecureNoise())
+        UpdateMechanism(Rho(1)).release(update, SecureNoise())
 
 
 @pytest.mark.parametrize("name", ["secure", "exact"])
 def test_noise_too_small_for_whole_numbers_of_its_grid_is_refused(name):
     """Beyond 2⁵³ units the sum would round by the size of the signal: the tell that the grid is there to remove."""
-    mechanism = PaperMechanism(Rho.of(1e9), num_samples=10**6)
+    mechanism = UpdateMechanism(Rho.of(1e9), PAPER.level, 10**6)
     with pytest.raises(InvalidInput, match=r"budget must leave noise of at least 3\.73e-09 .*Spend less"):
         mechanism.release(UPDATE, noise_source(name))
     assert mechanism.release(UPDATE, FastNoise(0)).value == pytest.approx(UPDATE.value)
@@ -312,7 +313,7 @@ def test_noise_too_small_for_whole_numbers_of_its_grid_is_refused(name):
 
 @pytest.mark.parametrize("bad", [None, 0.5, 1, Rho(0), "ρ", True], ids=repr)
 def test_a_budget_is_a_rho_above_zero(bad):
-    for make in (ClientMechanism, lambda budget: PaperMechanism(budget, 1), RecordMechanism):
+    for make in (UpdateMechanism, lambda budget: UpdateMechanism(budget, PAPER.level, 1), RecordMechanism):
         with pytest.raises(InvalidInput, match="budget must be a Rho above 0, got"):
             make(bad)
     with pytest.raises(InvalidInput, match="budget must be a Rho above 0, got"):
@@ -363,7 +364,7 @@ ARGUMENTS = {
     "ExactNoise.draw size": (lambda bad: ExactNoise().draw(bad), ZERO),
     "discrete_gaussian size": (scale_one, ZERO),
     "discrete_gaussian scale": (lambda bad: discrete_gaussian(lambda count: np.zeros(count, np.uint64), bad, 1), {}),
-    "PaperMechanism num_samples": (lambda bad: PaperMechanism(RHO, bad), {}),
+    "UpdateMechanism divisor": (lambda bad: UpdateMechanism(RHO, PAPER.level, bad), {}),
     "RecordMechanism local_epochs": (lambda bad: RecordMechanism(RHO, bad), {}),
     "Batch epoch": (lambda bad: Batch(bad, 0), ZERO),
     "Batch index": (lambda bad: Batch(0, bad), ZERO),
@@ -423,8 +424,8 @@ def test_a_bad_number_is_refused_by_name_or_gives_a_correct_result(argument, bad
 def test_the_ends_of_what_is_allowed_give_ordinary_noise(bound, nanos):
     """No overflow, no denormal unit, from the least bound to the greatest."""
     rows = np.array([[3.0, 4.0], [0.0, 1e300]])
-    assert sends(ClientMechanism(Rho(nanos)), clip_update([rows], bound))
-    assert sends(PaperMechanism(Rho(nanos), 1000), clip_update([rows], bound))
+    assert sends(UpdateMechanism(Rho(nanos)), clip_update([rows], bound))
+    assert sends(UpdateMechanism(Rho(nanos), PAPER.level, 1000), clip_update([rows], bound))
     assert sends(RecordMechanism(Rho(nanos)), clip_rows(rows, bound), FIRST)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.events import ClientLevel, Event, Family
+from fedpcs.privacy.events import CLIENT_LEVEL, Event, Family
 from fedpcs.privacy.noise import ExactNoise, NoiseSource, SecureNoise
 
 
@@ -40,6 +40,6 @@ def test_a_source_cannot_be_copied(source: NoiseSource, duplicate) -> None:
 
 def test_a_report_promises_nothing_for_noise_that_is_no_guarantee() -> None:
     for name, is_replayable in (("fast", True), ("fast", False), ("mine", False)):
-        event = Event(Rho.of(0.5), ClientLevel(), name, Family.GAUSSIAN, is_replayable)
+        event = Event(Rho.of(0.5), CLIENT_LEVEL, name, Family.GAUSSIAN, is_replayable)
         assert "no guarantee" in event.promise
         assert "holds" not in event.promise

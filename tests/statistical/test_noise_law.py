@@ -20,7 +20,8 @@ from fedpcs.privacy import discrete
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import clip_rows, clip_update
 from fedpcs.privacy.events import Batch
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
+from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
+from fedpcs.privacy.modes.paper import PAPER
 from fedpcs.privacy.noise import GRID_PER_STDDEV, ExactNoise, FastNoise, SecureNoise, noise_source
 
 NUM = 10**6
@@ -52,9 +53,9 @@ class Wrapped:
 
 def zero_release(mode, source):
     if mode == "paper":
-        return PaperMechanism(Rho.of(2.0), 80).release(clip_update([np.zeros(NUM)], 90.0), source)
+        return UpdateMechanism(Rho.of(2.0), PAPER.level, 80).release(clip_update([np.zeros(NUM)], 90.0), source)
     if mode == "client":
-        return ClientMechanism(Rho.of(2.5)).release(clip_update([np.zeros(NUM)], 1.1), source)
+        return UpdateMechanism(Rho.of(2.5)).release(clip_update([np.zeros(NUM)], 1.1), source)
     mean = clip_rows(np.zeros((1, NUM)), 40.0, num_records=50)
     return RecordMechanism(Rho.of(3.0), local_epochs=2).release(mean, source, Batch(epoch=0, index=0))
 
@@ -195,7 +196,7 @@ def small_outputs(name, signal, seed):
     """
     size, bound = 2**20, 1100.0
     source = noise_source(name, seed=seed if name == "fast" else None)
-    found = ClientMechanism(Rho.of(2 * bound**2)).release(clip_update([np.full(size, signal)], bound), source)
+    found = UpdateMechanism(Rho.of(2 * bound**2)).release(clip_update([np.full(size, signal)], bound), source)
     assert abs(found.noise_stddev - 1.0) < 1e-6
     return found.value[np.abs(found.value) < 2.0**-6], found.noise_stddev / GRID_PER_STDDEV
 

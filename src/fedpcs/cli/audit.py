@@ -12,7 +12,7 @@ from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedpcs.privacy.audit import AuditResult
-    from fedpcs.studies.audit import Audit
+    from fedpcs.studies.audit.attack import Audit
 
 
 @verb()
@@ -36,7 +36,7 @@ def audit(
     Example: fedpcs audit --mode record --rho 0.5 --figure roc.png
     """
     from fedpcs.cli.printing import emit, print_facts, say, status
-    from fedpcs.studies.audit import run_audit
+    from fedpcs.studies.audit.attack import run_audit
 
     if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
         raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")
@@ -112,7 +112,7 @@ def audit_object(audit: Audit) -> dict[str, Any]:
 def audit_facts(audit: Audit) -> dict[str, str]:
     """Return what `fedpcs audit` prints for people."""
     from fedpcs import _format
-    from fedpcs.privacy.standing import noise_words
+    from fedpcs.privacy.standing import noise_standing
 
     result, claim, level = audit.result, audit.result.claim, audit.scenario.level
     over = "" if audit.plan.num_rounds == 1 else f" over {audit.plan.num_rounds} rounds"
@@ -122,7 +122,7 @@ def audit_facts(audit: Audit) -> dict[str, str]:
     return {
         "verdict": "CONTRADICTED: " + "; ".join(reasons(result)) if result.is_contradicted else verdict,
         "claim": f"{spent} ({claim.rho}{over}) for {level.relation}{proven}",
-        "noise": f"{audit.plan.noise}: {noise_words(audit.plan.noise)}",
+        "noise": f"{audit.plan.noise}: {noise_standing(audit.plan.noise)}",
         "neighbours": audit.scenario.neighbours,
         f"lower bounds, {_format.percent(result.bounds.confidence)} sure": _bounds(result),
         "attack": _attack(result),

@@ -24,7 +24,9 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game.config import STRICT, Number
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_rho
-from fedpcs.trial.config import RunConfig
+from fedpcs.privacy.modes.mode import Trust
+from fedpcs.privacy.modes.record import RECORD
+from fedpcs.trial.config import ModeName, RunConfig
 
 VARIABLE = "FEDPCS_NODE_SETTINGS"
 
@@ -36,11 +38,11 @@ class Accepts(BaseModel):
     budget_unit: Number = Field(ge=1e-6, le=1_000_000)
     budget_bounds: list[Number] = Field([0.01, 12.0], min_length=2, max_length=2)
     rounds: int = Field(100, ge=1, le=100_000)
-    mode: Literal["none", "paper", "client", "record"] = "record"
+    mode: ModeName = RECORD.name
     clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "secure"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
-    trust: Literal["local", "sum", "aggregator"] = "local"
+    trust: Trust = "local"
 
 
 class NodeSettings(BaseModel):
@@ -164,4 +166,5 @@ def conditions_of(config: RunConfig) -> Conditions:
         clip_norm=float(config.privacy.clip_norm),
         noise=config.privacy.noise,
         delta=float(config.privacy.delta),
+        trust=config.privacy.protection.trust,
     )

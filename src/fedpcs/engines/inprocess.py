@@ -38,7 +38,7 @@ class InProcessEngine:
     def __init__(self, side: ClientSide, deadline_seconds: float = 600.0) -> None:
         self._side = side
         self._deadline_seconds = deadline_seconds
-        if side.plan.mode == "record":  # a deadline in the midst of an import would leave half a module behind
+        if side.plan.has_noisy_steps:  # a deadline in the midst of an import would leave half a module behind
             importlib.import_module("fedpcs.engines.record_warm_up")
 
     def run(self, parameters: Values, tasks: Sequence[Task]) -> Iterator[Reply]:

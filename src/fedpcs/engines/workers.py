@@ -91,7 +91,7 @@ class WorkerEngine:
     ) -> None:
         refuse_import_of_script()
         self._context: Any = torch.multiprocessing.get_context("forkserver")
-        warm_up = ["fedpcs.engines.record_warm_up"] if plan.mode == "record" else []
+        warm_up = ["fedpcs.engines.record_warm_up"] if plan.has_noisy_steps else []
         self._context.set_forkserver_preload(["fedpcs.engines.worker_process", *warm_up])
         _start_forkserver()
         self._num_tests = data.num_tests

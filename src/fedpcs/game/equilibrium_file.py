@@ -11,7 +11,7 @@ import numpy as np
 
 from fedpcs import _validate
 from fedpcs._caps import allowance
-from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular
+from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular, packed, write_whole
 from fedpcs._validate import FloatArray
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.config import GameFile
@@ -62,16 +62,11 @@ def check_writable(path: Path) -> None:
 
 
 def write_equilibrium(path: Path, found: Equilibrium) -> None:
-    """Write an equilibrium as .npz: to a temporary file first, then renamed, so no reader sees half of one."""
+    """Write an equilibrium as .npz."""
     crowd = found.game.population
     arrays: dict[str, Any] = {name: getattr(found.profile, name) for name in ("budget", "retention", "mean_budget")}
     arrays |= {name: getattr(crowd, name) for name in ("privacy_aversion", "initial_budget", "weight", "num_samples")}
-    temporary = path.with_name(path.name + ".partial")
-    with temporary.open("wb") as stream:
-        np.savez(stream, reward=found.reward.path, cohort_size=found.game.cohort_size, **arrays)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    write_whole(path, packed(reward=found.reward.path, cohort_size=found.game.cohort_size, **arrays))
 
 
 def read_equilibrium(path: Path) -> StoredEquilibrium:

@@ -24,15 +24,15 @@ from fedpcs.learning.client_data import ClientData, Records
 from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, write_update
 from fedpcs.learning.local import Spread, local_sgd, losses
 from fedpcs.learning.protocol import ClientReport, Task, budget_of
-from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.clipping import ClippedUpdate, clip_update
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
+from fedpcs.privacy.clipping import clip_update
+from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
+from fedpcs.privacy.modes import mode_named
+from fedpcs.privacy.modes.mode import Clips, PrivacyMode
+from fedpcs.privacy.modes.no_privacy import NO_PRIVACY
 from fedpcs.privacy.noise import NAMES, NoiseSource, noise_source
 from fedpcs.privacy.per_sample import PerSampleGradient, per_sample_gradient
 from fedpcs.privacy.private_training import LocalPlan, signal_by_record, train_by_record
 
-Mode = Literal["none", "paper", "client", "record"]
-MODES: tuple[Mode, ...] = ("none", "paper", "client", "record")
 Question = Literal["loss", "update_norm"]
 
 
@@ -42,7 +42,7 @@ class ClientPlan:
 
     Attributes:
         seed: Of batches, and of the noise if it is `fast`.
-        mode: `none`, `paper`, `client` or `record`; see docs/guarantees.md.
+        mode: Of privacy, by name: one of `fedpcs.privacy.modes.MODES`; see docs/guarantees.md.
         learning_rate: Step size.
         batch_size: b; None: all records at once.
         local_epochs: E.
@@ -52,7 +52,7 @@ class ClientPlan:
     """
 
     seed: int = 0
-    mode: Mode = "none"
+    mode: str = NO_PRIVACY.name
     learning_rate: float = 0.1
     batch_size: int | None = 32
     local_epochs: int = 1
@@ -62,7 +62,7 @@ class ClientPlan:
 
     def __post_init__(self) -> None:
         _validate.integer("seed", self.seed, low=0)
-        _validate.choice("mode", self.mode, MODES)
+        mode_named(self.mode)
         _validate.positive("learning_rate", self.learning_rate)
         if self.batch_size is not None:
             _validate.integer("batch_size", self.batch_size, low=1, remedy="Leave it out to use all records at once.")
@@ -74,7 +74,17 @@ class ClientPlan:
     @property
     def is_perturbed(self) -> bool:
         """Whether releases carry noise and cost budget."""
-        return self.mode != "none"
+        return self.protection.level is not None
+
+    @property
+    def protection(self) -> PrivacyMode:
+        """The privacy mode."""
+        return mode_named(self.mode)
+
+    @property
+    def has_noisy_steps(self) -> bool:
+        """Whether every local step is clipped and perturbed, and not the update."""
+        return self.protection.clips is Clips.GRADIENTS
 
     def local_steps(self, num_samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return (clients,) how many steps clients with so many records take in a round: epochs × batches.
@@ -111,13 +121,13 @@ class ClientSide:
             out: (parameters,) float32.
 
         Guarantees:
-            In modes `client` and `record` what is written is ρ-zCDP with ρ the task's budget, if the noise is a
-            guarantee. The same task on the same data gives the same bits, if the noise is `fast`.
+            What is written is ρ-zCDP at the level of the mode, with ρ the task's budget, if the level is proven and the
+            noise is a guarantee. The same task on the same data gives the same bits, if the noise is `fast`.
         """
         records = self._records(task)
         with _seeded(self.plan.seed, task):
             measures = self._measures_before(task, parameters, records)
-            if self.plan.mode == "record":
+            if self.plan.has_noisy_steps:
                 variance = self._train_by_record(task, parameters, records, out)
             else:
                 variance = self._train(task, parameters, records, out)
@@ -179,7 +189,7 @@ class ClientSide:
 
     def _signal(self, task: Task, parameters: Tensor, records: Records) -> Tensor:
         """Return (parameters,) what would be sent but for its noise, in float64. It must not leave as it is."""
-        if self.plan.mode == "record":
+        if self.plan.has_noisy_steps:
             return signal_by_record(
                 self._loaded_gradient(parameters, records),
                 records,
@@ -209,15 +219,19 @@ class ClientSide:
 
     def _perturb(self, task: Task, num_samples: int, out: Tensor) -> None:
         clipped = clip_update([out.numpy()], self.plan.clip_norm)
-        _write(out, _released(self.plan.mode, clipped, budget_of(task), num_samples, self._noise(task)))
+        mechanism = self.plan.protection.mechanism(self.plan, budget_of(task), num_samples)
+        assert isinstance(mechanism, UpdateMechanism)
+        _write(out, mechanism.release(clipped, self._noise(task)).value)
 
     def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> float | None:
         spread = Spread() if self._wants_variance(task, records) else None
+        mechanism = self.plan.protection.mechanism(self.plan, budget_of(task), len(records[1]))
+        assert isinstance(mechanism, RecordMechanism)
         update = train_by_record(
             self._loaded_gradient(parameters, records),
             records,
             plan=self._local_plan,
-            mechanism=RecordMechanism(budget_of(task), self.plan.local_epochs),
+            mechanism=mechanism,
             source=self._noise(task),
             order=self._order(task),
             watch=None if spread is None else lambda gradient: spread.add([gradient]),
@@ -247,14 +261,6 @@ class ClientSide:
     def _noise(self, task: Task) -> NoiseSource:
         seed = self.plan.seed if self.plan.noise == "fast" else None
         return noise_source(self.plan.noise, seed=seed, round_index=task.round_index, client=task.client)
-
-
-def _released(
-    mode: Mode, clipped: ClippedUpdate, budget: Rho, num_samples: int, source: NoiseSource
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    if mode == "paper":
-        return PaperMechanism(budget, num_samples).release(clipped, source).value
-    return ClientMechanism(budget).release(clipped, source).value
 
 
 def _write(out: Tensor, value: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:

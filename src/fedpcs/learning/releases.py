@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.protocol import Task, budget_of
 from fedpcs.privacy.events import Event
-from fedpcs.privacy.mechanism import ClientMechanism, PaperMechanism, RecordMechanism
 from fedpcs.privacy.noise import NoiseSource, noise_source
 
 
@@ -21,7 +18,7 @@ def source_of(plan: ClientPlan) -> NoiseSource:
     return noise_source(plan.noise, seed=0 if is_replayable(plan) else None)
 
 
-def release_event(plan: ClientPlan, task: Task, num_samples: int, source: NoiseSource) -> Event[Any]:
+def release_event(plan: ClientPlan, task: Task, num_samples: int, source: NoiseSource) -> Event:
     """Return what answering a task costs.
 
     Args:
@@ -30,9 +27,4 @@ def release_event(plan: ClientPlan, task: Task, num_samples: int, source: NoiseS
         num_samples: |D_i|.
         source: Of the noise.
     """
-    budget = budget_of(task)
-    if plan.mode == "paper":
-        return PaperMechanism(budget, num_samples).event(source)
-    if plan.mode == "client":
-        return ClientMechanism(budget).event(source)
-    return RecordMechanism(budget, plan.local_epochs).event(source)
+    return plan.protection.mechanism(plan, budget_of(task), num_samples).event(source)

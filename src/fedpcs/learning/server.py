@@ -110,7 +110,7 @@ def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
 def without_outliers(plan: ServerPlan, opened: OpenRound, heard: Heard) -> Heard:
     """Refuse updates far longer than the others, where no clipping bounds them."""
     norms = np.array([item.norm for item in heard.admitted])
-    wild = set(outliers(norms, plan.outlier_factor)) if plan.client.mode == "none" else set()
+    wild = set(outliers(norms, plan.outlier_factor)) if not plan.client.is_perturbed else set()
     refused = tuple(
         Refusal(
             opened.round_index,

@@ -10,12 +10,8 @@ from typing import Any
 from fedpcs import _validate
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
-from fedpcs.privacy.events import LEVELS, ClientLevel, Event, Family, Level, PaperLevel, RecordLevel
-
-AnyEvent = Event[ClientLevel] | Event[RecordLevel] | Event[PaperLevel]
-
-# Any, because the level of an event is one of three types and never their union.
-_LEVEL_NAMED: dict[str, Any] = {level.name: level for level in LEVELS}
+from fedpcs.privacy.events import Event, Family, Level
+from fedpcs.privacy.modes import level_named
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class Charge:
 
     key: ReleaseKey
     attempt: int
-    event: AnyEvent
+    event: Event
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ def client_name(client: Any) -> str:
     )
 
 
-def checked_releases(releases: Any) -> list[tuple[ReleaseKey, AnyEvent]]:
+def checked_releases(releases: Any) -> list[tuple[ReleaseKey, Event]]:
     """Return pairs of a key and an event as a list, each of them fit to be charged."""
     pairs = list(releases) if isinstance(releases, Iterable) else [releases]
     for pair in pairs:
@@ -150,7 +146,8 @@ def event_columns(event: Any) -> tuple[int, str, str, str, int]:
     is_known = (
         isinstance(event, Event)
         and isinstance(event.rho, Rho)
-        and event.level in LEVELS
+        and isinstance(event.level, Level)
+        and level_named(event.level.name) == event.level
         and isinstance(event.family, Family)
         and isinstance(event.is_replayable, bool)
     )
@@ -160,7 +157,7 @@ def event_columns(event: Any) -> tuple[int, str, str, str, int]:
     return event.rho.nanos, event.level.name, noise, event.family.value, int(event.is_replayable)
 
 
-def stored_event(rho_nanos: int, level: str, noise: str, family: str, is_replayable: int) -> AnyEvent:
+def stored_event(rho_nanos: int, level: str, noise: str, family: str, is_replayable: int) -> Event:
     """Return the event these columns came from."""
     try:
         return Event(Rho(rho_nanos), stored_level(level), noise, Family(family), bool(is_replayable))
@@ -170,11 +167,11 @@ def stored_event(rho_nanos: int, level: str, noise: str, family: str, is_replaya
         ) from error
 
 
-def stored_level(name: str) -> Any:
+def stored_level(name: str) -> Level:
     """Return the level of this name."""
-    if name not in _LEVEL_NAMED:
+    if (found := level_named(name)) is None:
         raise CorruptFile(f"the ledger holds a charge at the unknown level {name!r}. Put back a copy from before.")
-    return _LEVEL_NAMED[name]
+    return found
 
 
 def billionths(name: str, value: Any) -> Fraction:

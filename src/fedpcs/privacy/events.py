@@ -1,8 +1,7 @@
 """What a release costs and whom it protects: events, and how they compose.
 
-An event describes a release completely enough to account for it, and holds nothing of the data. Its level is part of
-its type: `Event[ClientLevel]` and `Event[RecordLevel]` speak of different neighbours, and their sum is only ever as
-strong as the weaker of the two (`weakest`).
+An event describes a release completely enough to account for it, and holds nothing of the data. Events of different
+levels speak of different neighbours; together they are only as strong as the weakest of them (`weakest`).
 
 Composition. ρ adds up over releases (Bun and Steinke 2016, Lemma 2.3): `compose`. Steps over disjoint batches are
 cheaper: a record sits in one batch of an epoch, so the epoch costs it what that batch costs (the neighbour differs in
@@ -16,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Generic, TypeVar
+from typing import Literal
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
@@ -42,45 +41,37 @@ class Family(StrEnum):
 
 
 @dataclass(frozen=True)
-class ClientLevel:
-    """Everything a client holds is protected but the number of its records: releases look alike whatever they are."""
+class Level:
+    """Whom a release protects, and against which neighbours.
 
-    name: ClassVar[str] = "client"
-    unit: ClassVar[str] = "client"
-    relation: ClassVar[Relation] = Relation.ANY_TWO
-    is_proven: ClassVar[bool] = True
+    Attributes:
+        name: As the ledger holds it: that of the privacy mode.
+        unit: Whose data may differ: all of a client's, or one record.
+        relation: How two data sets that look alike may differ.
+        caveat: Why nothing is proven; empty where it is.
+    """
 
+    name: str
+    unit: Literal["client", "record"]
+    relation: Relation
+    caveat: str = ""
 
-@dataclass(frozen=True)
-class RecordLevel:
-    """Each record is protected: a client's releases look alike when one of its records is replaced."""
+    def __str__(self) -> str:
+        return self.name
 
-    name: ClassVar[str] = "record"
-    unit: ClassVar[str] = "record"
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    is_proven: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class PaperLevel:
-    """The paper's calibration: it speaks of records, and is proven for one full-batch local step alone."""
-
-    name: ClassVar[str] = "paper"
-    unit: ClassVar[str] = "record"
-    relation: ClassVar[Relation] = Relation.REPLACE_ONE
-    is_proven: ClassVar[bool] = False
+    @property
+    def is_proven(self) -> bool:
+        """Whether the level is a guarantee at all."""
+        return not self.caveat
 
 
-Level = ClientLevel | RecordLevel | PaperLevel
-LevelT = TypeVar("LevelT", ClientLevel, RecordLevel, PaperLevel, covariant=True)
-
-# Strongest first: protecting all a client holds protects each record; a claim without a proof protects nothing.
-LEVELS: tuple[Level, ...] = (ClientLevel(), RecordLevel(), PaperLevel())
-_LEVEL_TYPES = tuple(type(level) for level in LEVELS)
+CLIENT_LEVEL = Level("client", "client", Relation.ANY_TWO)
+RECORD_LEVEL = Level("record", "record", Relation.REPLACE_ONE)
+_KINDS = (("rho", Rho), ("level", Level), ("noise", str), ("family", Family), ("is_replayable", bool))
 
 
 @dataclass(frozen=True)
-class Event(Generic[LevelT]):
+class Event:
     """One release that touches all a client's records, as accounting sees it.
 
     Attributes:
@@ -92,33 +83,26 @@ class Event(Generic[LevelT]):
     """
 
     rho: Rho
-    level: LevelT
+    level: Level
     noise: str
     family: Family
     is_replayable: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rho, Rho):
-            raise InvalidInput(f"rho must be a Rho, got {self.rho!r}. Read a number as a budget with Rho.of.")
-        if type(self.level) not in _LEVEL_TYPES:
-            raise InvalidInput(f"level must be one of {[level.name for level in LEVELS]}, got {self.level!r}.")
-        if not isinstance(self.noise, str):
-            raise InvalidInput(f"noise must be the name of a source, got {self.noise!r}.")
-        if not isinstance(self.family, Family):
-            raise InvalidInput(f"family must be a Family, got {self.family!r}.")
-        if not isinstance(self.is_replayable, bool):
-            raise InvalidInput(f"is_replayable must be True or False, got {self.is_replayable!r}.")
+        for name, kind in _KINDS:
+            if not isinstance(value := getattr(self, name), kind):
+                raise InvalidInput(f"{name} must be a {kind.__name__}, got {value!r}.")
 
     @property
     def promise(self) -> str:
         """The sentence a report may print about this release, and no more.
 
         Example:
-            >>> Event(Rho.of(0.5), ClientLevel(), "secure", Family.GAUSSIAN).promise
+            >>> Event(Rho.of(0.5), CLIENT_LEVEL, "secure", Family.GAUSSIAN).promise
             'guarantee holds: ρ = 0.5 for any two data sets of the same size of a client (noise secure)'
         """
         if not self.level.is_proven:
-            return "the paper's calibration; not a proven guarantee for more than one local step"
+            return f"no guarantee: {self.level.caveat}"
         if self.is_replayable or self.noise not in NOISE_WITH_GUARANTEE:
             return f"simulation (noise {self.noise}): no guarantee"
         return f"guarantee holds: {self.rho} for {self.level.relation} of a client (noise {self.noise})"
@@ -140,15 +124,15 @@ class Batch:
 class Step:
     """One noisy step of a local training: what it costs the records of its batch."""
 
-    event: Event[RecordLevel]
+    event: Event
     batch: Batch
 
 
-def compose(events: Iterable[Event[LevelT]]) -> Rho:
+def compose(events: Iterable[Event]) -> Rho:
     """Return what releases of one client cost together, exactly and whatever their order.
 
     Example:
-        >>> release = Event(Rho.of(0.1), ClientLevel(), "secure", Family.GAUSSIAN)
+        >>> release = Event(Rho.of(0.1), CLIENT_LEVEL, "secure", Family.GAUSSIAN)
         >>> float(compose([release] * 10))
         1.0
     """
@@ -159,7 +143,7 @@ def compose_steps(steps: Iterable[Step]) -> Rho:
     """Return what the steps of one local training cost each record at most.
 
     Example:
-        >>> event = Event(Rho.of(0.25), RecordLevel(), "secure", Family.GAUSSIAN)
+        >>> event = Event(Rho.of(0.25), RECORD_LEVEL, "secure", Family.GAUSSIAN)
         >>> disjoint = [Step(event, Batch(epoch=0, index=0)), Step(event, Batch(epoch=0, index=1))]
         >>> float(compose_steps(disjoint)), float(compose_steps(disjoint[:1] * 2))
         (0.25, 0.5)
@@ -171,7 +155,8 @@ def compose_steps(steps: Iterable[Step]) -> Rho:
 
 
 def weakest(levels: Iterable[Level]) -> Level | None:
-    """Return the level at which all of these hold together; None if there are none."""
-    names = {level.name for level in levels}
-    found = [level for level in LEVELS if level.name in names]
-    return found[-1] if found else None
+    """Return the level at which all of these hold together; None if there are none.
+
+    Protecting all a client holds protects each record too. A level without a proof protects nothing.
+    """
+    return min(levels, key=lambda level: (level.is_proven, level.unit == "client"), default=None)

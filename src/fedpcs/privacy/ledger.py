@@ -24,11 +24,11 @@ from typing import Any
 from fedpcs.errors import BudgetExhausted, InvalidInput
 from fedpcs.privacy import _ledger_chain, _ledger_file
 from fedpcs.privacy import _ledger_entries as entries
-from fedpcs.privacy._ledger_entries import AnyEvent, Charge, EpsilonSpread, Receipt, ReleaseKey, Spent
+from fedpcs.privacy._ledger_entries import Charge, EpsilonSpread, Receipt, ReleaseKey, Spent
 from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
-from fedpcs.privacy.events import Family, weakest
+from fedpcs.privacy.events import Event, Family, weakest
 
-__all__ = ["AnyEvent", "Charge", "EpsilonSpread", "PrivacyLedger", "Receipt", "ReleaseKey", "Spent"]
+__all__ = ["Charge", "EpsilonSpread", "PrivacyLedger", "Receipt", "ReleaseKey", "Spent"]
 
 _KEY = "run = ? AND round_index = ? AND client = ?"
 _EVENT_COLUMNS = "rho_nanos, level, noise, family, is_replayable"
@@ -45,8 +45,8 @@ class PrivacyLedger:
 
     Example:
         >>> import tempfile
-        >>> from fedpcs.privacy.events import ClientLevel, Event
-        >>> release = Event(Rho.of(0.1), ClientLevel(), "fast", Family.GAUSSIAN, is_replayable=True)
+        >>> from fedpcs.privacy.events import CLIENT_LEVEL, Event
+        >>> release = Event(Rho.of(0.1), CLIENT_LEVEL, "fast", Family.GAUSSIAN, is_replayable=True)
         >>> with tempfile.TemporaryDirectory() as folder, PrivacyLedger.open(f"{folder}/ledger.sqlite") as ledger:
         ...     ledger.set_limit("ada", 0.3)
         ...     receipt = ledger.charge(ReleaseKey("run", 0, "ada"), release)
@@ -79,7 +79,7 @@ class PrivacyLedger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def charge(self, key: ReleaseKey, event: AnyEvent) -> Receipt:
+    def charge(self, key: ReleaseKey, event: Event) -> Receipt:
         """Write down what a release costs. Only when this has returned may the release leave the client.
 
         A release with the same key as one before it is
@@ -96,7 +96,7 @@ class PrivacyLedger:
         """
         return self.charge_many([(key, event)])[0]
 
-    def charge_many(self, releases: Iterable[tuple[ReleaseKey, AnyEvent]]) -> tuple[Receipt, ...]:
+    def charge_many(self, releases: Iterable[tuple[ReleaseKey, Event]]) -> tuple[Receipt, ...]:
         """Charge a whole cohort, each as `charge` does: all of them, or none if one is refused."""
         pairs = entries.checked_releases(releases)  # uses up the caller's iterable before the file is held
         with self._adding("charges") as (connection, add):
@@ -267,7 +267,7 @@ class PrivacyLedger:
             last = rows[-1][0]
 
 
-def _charge(connection: sqlite3.Connection, add: _Add, key: ReleaseKey, event: AnyEvent) -> Receipt:
+def _charge(connection: sqlite3.Connection, add: _Add, key: ReleaseKey, event: Event) -> Receipt:
     columns = entries.key_columns(key)
     stored = connection.execute(
         f"SELECT attempt, {_EVENT_COLUMNS} FROM charges WHERE {_KEY} ORDER BY attempt DESC LIMIT 1", columns
@@ -296,7 +296,7 @@ def _owe(
     return stored is None
 
 
-def _refuse_another_event(key: ReleaseKey, before: AnyEvent, event: AnyEvent) -> None:
+def _refuse_another_event(key: ReleaseKey, before: Event, event: Event) -> None:
     if before != event:
         values = [(field.name, getattr(before, field.name), getattr(event, field.name)) for field in fields(before)]
         differences = [f"{name} was {old}, is {new}" for name, old, new in values if old != new]

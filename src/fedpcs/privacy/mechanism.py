@@ -24,7 +24,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate
-from fedpcs.privacy.events import Batch, ClientLevel, Event, LevelT, PaperLevel, RecordLevel, Relation, Step
+from fedpcs.privacy.events import CLIENT_LEVEL, RECORD_LEVEL, Batch, Event, Level, Relation, Step
 from fedpcs.privacy.noise import NoiseSource
 
 EventT = TypeVar("EventT", covariant=True)
@@ -53,55 +53,34 @@ class Release(Generic[EventT]):
 
 
 @dataclass(frozen=True)
-class PaperMechanism:
-    """The paper's calibration. Its level says that it is not a proven guarantee for more than one local step.
+class UpdateMechanism:
+    """Perturbs a whole update, of norm at most W.
+
+    By default any two data sets of the same size give releases that are hard to tell apart, 2W being the sensitivity.
+    The size leaves beside the update in clear, and weighs it.
 
     Attributes:
         budget: ρ of one release.
-        num_samples: |D|, the client's records; public.
+        level: Whom it protects; a divisor above 1 takes a level that accounts for it.
+        divisor: What the sensitivity 2W is divided by.
     """
 
     budget: Rho
-    num_samples: int
+    level: Level = CLIENT_LEVEL
+    divisor: float = 1.0
 
     def __post_init__(self) -> None:
         _check_budget(self.budget)
-        _validate.integer("num_samples", self.num_samples, low=1, high=10**12)
+        _validate.number("divisor", self.divisor, low=1e-6, high=1e12)
 
-    def event(self, source: NoiseSource) -> Event[PaperLevel]:
+    def event(self, source: NoiseSource) -> Event:
         """Return what a release will cost, to be charged before it happens."""
-        return _event(self.budget, PaperLevel(), source)
+        return _event(self.budget, self.level, source)
 
-    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release[Event[PaperLevel]]:
+    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release[Event]:
         """Return the update, perturbed."""
         _check_type("update", update, ClippedUpdate)
-        stddev = noise_stddev(update.sensitivity / self.num_samples, self.budget, update.value.size, source)
-        return Release(_perturbed(update, stddev, source), self.event(source), stddev)
-
-
-@dataclass(frozen=True)
-class ClientMechanism:
-    """Protects all a client holds: any two data sets of the same size give releases that are hard to tell apart.
-
-    The update would hide the size too. It leaves beside the update in clear, and weighs it.
-
-    Attributes:
-        budget: ρ of one release.
-    """
-
-    budget: Rho
-
-    def __post_init__(self) -> None:
-        _check_budget(self.budget)
-
-    def event(self, source: NoiseSource) -> Event[ClientLevel]:
-        """Return what a release will cost, to be charged before it happens."""
-        return _event(self.budget, ClientLevel(), source)
-
-    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release[Event[ClientLevel]]:
-        """Return the update, perturbed."""
-        _check_type("update", update, ClippedUpdate)
-        stddev = noise_stddev(update.sensitivity, self.budget, update.value.size, source)
+        stddev = noise_stddev(update.sensitivity / self.divisor, self.budget, update.value.size, source)
         return Release(_perturbed(update, stddev, source), self.event(source), stddev)
 
 
@@ -133,9 +112,9 @@ class RecordMechanism:
         """What one epoch, and each of its steps, may cost a record: ρ/E, rounded down."""
         return self.budget // self.local_epochs
 
-    def event(self, source: NoiseSource) -> Event[RecordLevel]:
+    def event(self, source: NoiseSource) -> Event:
         """Return what the whole local training will cost, to be charged before it begins."""
-        return _event(self.budget, RecordLevel(), source)
+        return _event(self.budget, RECORD_LEVEL, source)
 
     def release(self, mean: ClippedMean, source: NoiseSource, batch: Batch) -> Release[Step]:
         """Return one step's mean gradient, perturbed. What follows from it may be released too.
@@ -148,7 +127,7 @@ class RecordMechanism:
         _validate.integer("epoch", batch.epoch, low=0, high=self.local_epochs - 1, remedy="More would pass the budget.")
         sensitivity = mean.sensitivity(Relation.REPLACE_ONE)
         stddev = noise_stddev(sensitivity, self.step_budget, mean.value.size, source)
-        event = Step(_event(self.step_budget, RecordLevel(), source), batch)
+        event = Step(_event(self.step_budget, RECORD_LEVEL, source), batch)
         return Release(_perturbed(mean, stddev, source), event, stddev)
 
 
@@ -196,7 +175,7 @@ def _perturbed(clipped: ClippedUpdate | ClippedMean, stddev: float, source: Nois
     return noisy
 
 
-def _event(budget: Rho, level: LevelT, source: NoiseSource) -> Event[LevelT]:
+def _event(budget: Rho, level: Level, source: NoiseSource) -> Event:
     _check_source(source)
     return Event(budget, level, source.name, source.family, source.is_replayable)
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.privacy.clipping import ClippedMean
-from fedpcs.privacy.events import Batch, Event, RecordLevel, Step, compose_steps
+from fedpcs.privacy.events import Batch, Event, Step, compose_steps
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.privacy.per_sample import Loss, PerSampleGradient, per_sample_gradient
@@ -61,7 +61,7 @@ class PrivateUpdate:
     """
 
     value: FloatArray
-    event: Event[RecordLevel]
+    event: Event
     steps: tuple[Step, ...]
     noise_stddev: float
     signal_bound: float

@@ -64,7 +64,7 @@ def measure(config: RunConfig, dataset: Dataset) -> Pace:
     device = "cpu" if why_missing(config.engine.device) else config.engine.device
     side, parameters = ClientSide(client_plan(config, 0, device), model, data), torch.from_numpy(flat_parameters(model))
     client = int(np.argsort(data.num_samples)[data.num_samples.size // 2])
-    budget = Rho.at_most(1.0) if config.privacy.mode != "none" else None
+    budget = Rho.at_most(1.0) if config.privacy.is_private else None
     out = torch.empty_like(parameters)
     num_scored = min(_SCORED, data.num_tests)
     taken = []

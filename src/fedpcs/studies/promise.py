@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedpcs.privacy.standing import standing_words
+from fedpcs.privacy.standing import standing_sentence
 from fedpcs.studies.run_files import RunFiles
 from fedpcs.trial.config import PrivacyConfig
-
-_PROTECTED = {
-    "client": "The mechanism protects each client: its releases look alike for any two data sets of the same size that "
-    "it could hold. The number of its records is public.",
-    "record": "The mechanism protects each record: a client's releases look alike when one of its records is replaced. "
-    "The number of its records is public.",
-    "paper": "The paper speaks of records: a client's releases should look alike when one of them is replaced.",
-}
+from fedpcs.trial.records import TrialResult
 
 
-def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -> str:
+def promise(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]] = ()) -> str:
     """Return the sentences a report may print about a run's privacy, and no more.
 
     Args:
@@ -29,16 +22,16 @@ def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -
         >>> promise(PrivacyConfig(mode="none"))
         'No privacy: updates leave clients as they are.'
     """
-    return " ".join(filter(None, (_PROTECTED.get(privacy.mode), standing(privacy, results))))
+    return " ".join(filter(None, (privacy.protection.promise, standing(privacy, results))))
 
 
-def standing(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]]) -> str:
+def standing(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what trainings may claim of privacy, in one or two sentences."""
     has_uncharged = any(one.get("disclosure") for one in results)
-    return standing_words(privacy.mode, privacy.noise, has_uncharged=has_uncharged)
+    return standing_sentence(privacy.protection, privacy.noise, has_uncharged=has_uncharged)
 
 
-def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
+def paid_for_nothing(results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what must be said where clients are paid and none is charged; empty where there is no such result.
 
     Example:
@@ -52,7 +45,7 @@ def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
 
 def caveats(run: RunFiles) -> list[str]:
     """Return what must be said beside the promise."""
-    if run.config.privacy.mode == "none":
+    if not run.config.privacy.is_private:
         words = paid_for_nothing([result for sampler in run.samplers for result in sampler.done])
         return [words] if words else []
     found = []

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, model_validator
+import tomli_w
+from pydantic import AfterValidator, BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from fedpcs import _validate
 from fedpcs._keys import checked, read_override, set_key
@@ -18,8 +17,22 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game.config import STRICT, GameConfig, Number
 from fedpcs.game.schedule import Behaviour
 from fedpcs.learning.sizes import MOST_SAMPLES
+from fedpcs.privacy.modes import MODES, mode_named
+from fedpcs.privacy.modes.mode import Clips, PrivacyMode
+from fedpcs.privacy.modes.record import RECORD
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.presets import preset_names, preset_text
+
+
+def _known_mode(name: str) -> str:
+    if name not in MODES:
+        *most, last = map(repr, MODES)
+        expected = f"{', '.join(most)} or {last}"
+        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+    return name
+
+
+ModeName = Annotated[str, AfterValidator(_known_mode)]
 
 
 class DataConfig(BaseModel):
@@ -57,11 +70,26 @@ class PrivacyConfig(BaseModel):
     """What is promised to clients."""
 
     model_config = STRICT
-    mode: Literal["none", "paper", "client", "record"] = "record"
+    mode: ModeName = RECORD.name
     clip_norm: Number = Field(1.0, ge=1e-9, le=1_000_000_000)
     noise: Literal["fast", "secure", "exact"] = "fast"
     delta: Number = Field(1e-5, gt=0.0, lt=1.0)
     limit_epsilon: Number | None = Field(None, gt=0.0)
+
+    @property
+    def protection(self) -> PrivacyMode:
+        """The privacy mode."""
+        return mode_named(self.mode)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether updates carry noise and cost budget."""
+        return self.protection.level is not None
+
+    @property
+    def has_noisy_steps(self) -> bool:
+        """Whether every local step is clipped and perturbed, and not the update."""
+        return self.protection.clips is Clips.GRADIENTS
 
 
 class RunGameConfig(GameConfig):
@@ -228,7 +256,7 @@ class RunConfig(BaseModel):
     @property
     def is_weighed_by_precision(self) -> bool:
         """Whether clients' noise decides what their updates weigh: by name, or by default where there is noise."""
-        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.mode != "none")
+        return self.sampling.rule == "precision" or (self.sampling.rule == "default" and self.privacy.is_private)
 
 
 def load_run_config(source: str | None, overrides: list[str] | None = None) -> RunConfig:
@@ -289,7 +317,7 @@ def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
 
 def as_toml(config: RunConfig) -> str:
     """Return a configuration as TOML, every key written out."""
-    return _toml(config.model_dump(exclude_none=True))
+    return tomli_w.dumps(config.model_dump(exclude_none=True))
 
 
 def _set(values: dict[str, Any], override: str) -> None:
@@ -298,28 +326,3 @@ def _set(values: dict[str, Any], override: str) -> None:
             set_key(values, key, value)
         except InvalidInput as error:
             raise InvalidInput(f"--set {override!r}: {error}") from None
-
-
-def _toml(table: dict[str, Any], prefix: str = "") -> str:
-    lines = [f"{_key(name)} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
-    text = "\n".join(lines) + "\n" if lines else ""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            text += f"\n[{prefix}{_key(name)}]\n" + _toml(value, f"{prefix}{_key(name)}.")
-    return text
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
-    return json.dumps(value, default=str)

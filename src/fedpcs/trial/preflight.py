@@ -53,7 +53,7 @@ def try_rules(config: RunConfig, num_classes: int) -> None:
     """
     num_clients = config.data.num_clients
     cohort_size = cohort_from_ratio(float(config.sampling.sampling_ratio), num_clients)
-    sampling, is_noisy = config.sampling, config.privacy.mode != "none"
+    sampling, is_noisy = config.sampling, config.privacy.is_private
     rule = settle_rule(sampling.rule, np.full(1, float(is_noisy)))
     for name in config.sampling.samplers:
         sampler = sampler_of(config, name)
@@ -90,7 +90,7 @@ def _try_model(config: RunConfig, dataset: Dataset) -> None:
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=0)
     try:
         layout_of(model)
-        if config.privacy.mode == "record":
+        if config.privacy.has_noisy_steps:
             refuse_mixing_layers(model)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):  # a layer may draw
             shape = tuple(model(normalised(dataset, dataset.test_inputs[:2])).shape)

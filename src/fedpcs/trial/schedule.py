@@ -25,7 +25,7 @@ def selection_of(config: RunConfig, sampler: Sampler) -> Selection:
 
 def is_played(config: RunConfig, sampler: Sampler) -> bool:
     """Say whether budgets matter at all: they set the draw, the noise, or both."""
-    return config.privacy.mode != "none" or "budget" in sampler.reads
+    return config.privacy.is_private or "budget" in sampler.reads
 
 
 def make_schedule(config: RunConfig, sampler: Sampler) -> Schedule:

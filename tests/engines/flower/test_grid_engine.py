@@ -17,13 +17,14 @@ from fedpcs.engines.flower.grid_engine import GridEngine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import WrongDevice
 from fedpcs.learning.admission import Expected, Refusal, admit
-from fedpcs.learning.client import MODES, ClientPlan, ClientSide
+from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import deal_out
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.protocol import ClientFailure, Task
 from fedpcs.learning.wire import header_of
 from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.modes import MODES
 
 CLIENTS = range(4)
 NODES = (71, 5, 33, 18)  # Flower's ids are in no order
@@ -188,6 +189,24 @@ def test_garbage_is_a_failure_that_says_so(model, garbage):
     replies = list(engine.run(flat_parameters(model), tasks("none")))
     assert {one.kind for one in replies} == {"message"}
     assert np.isnan(engine.ask(flat_parameters(model), "loss", tasks("none"))).all()
+
+
+def test_nobody_answers_or_is_refused_in_another_s_name(data, model):
+    engine = engine_of(ClientSide(ClientPlan(), model, data))
+    honest, app = engine._grid.app, ClientApp()
+
+    @app.train()
+    def train(message, context):
+        reply = honest(message, context)
+        told = {**json.loads(reply.content["text"]["json"]), "client": 0}
+        return Message(RecordDict({**reply.content, "text": json_record(told)}), reply_to=message)
+
+    engine._grid.app = app
+    replies = list(engine.run(flat_parameters(model), tasks("none")))
+    assert sorted((one.client, getattr(one, "kind", "heard")) for one in replies) == [
+        (0, "heard"),
+        *((client, "message") for client in (1, 2, 3)),
+    ]
 
 
 class Forgetful(LocalGrid):

@@ -31,10 +31,11 @@ MOST_MEGABYTES = {"superlink": 500, "flwr-serverapp": 1000}  # torch alone takes
 
 
 class Peaks:
-    """Looks at the memory of processes until the block ends."""
+    """Looks at the memory of the SuperLink, and of nodes, and of all that they start, until the block ends."""
 
-    def __init__(self, federation):
-        self.federation, self.is_over, self.found = federation, threading.Event(), defaultdict(int)
+    def __init__(self, federation, *nodes):
+        self.watched = [federation.superlink.pid, *(federation.processes[1 + number].pid for number in nodes)]
+        self.is_over, self.found = threading.Event(), defaultdict(int)
         self.thread = threading.Thread(target=self._look)
 
     def __enter__(self):
@@ -46,9 +47,9 @@ class Peaks:
         self.thread.join()
 
     def _look(self):
-        superlink = self.federation.superlink.pid
+        superlink = self.watched[0]
         while not self.is_over.wait(0.5):
-            for pid in [superlink, *local.descendants([superlink])]:
+            for pid in [*self.watched, *local.descendants(self.watched)]:
                 try:
                     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
                     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())

@@ -4,7 +4,9 @@ import asyncio
 
 import httpx
 import pytest
+from flwr.app import ConfigRecord, RecordDict
 from flwr.proto import fleet_pb2, message_pb2
+from flwr.supercore.object_store import object_store_factory
 from flwr.supercore.object_store.sql_object_store import SqlObjectStore
 from flwr.supercore.primitives.asymmetric import generate_key_pairs, public_key_to_bytes
 from flwr.superlink import extensions
@@ -13,6 +15,7 @@ from flwr.supernode.fleet_http_client import FleetHttpClient
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor
 
 from fedpcs.engines.flower import superlink
+from fedpcs.engines.flower.object_parts import MemoryParts, SqlParts
 from fedpcs.engines.flower.superlink import Sent
 
 
@@ -22,6 +25,8 @@ def app(monkeypatch):
     made = []
     for name in ("get_middleware", "configure_app"):
         monkeypatch.setattr(extensions, name, getattr(extensions, name))  # put back afterwards
+    for name in ("SqlObjectStore", "InMemoryObjectStore"):
+        monkeypatch.setattr(object_store_factory, name, getattr(object_store_factory, name))
     monkeypatch.setattr(superlink.sql_mixin, "SQLITE_PRAGMAS", superlink.sql_mixin.SQLITE_PRAGMAS)
     monkeypatch.setattr(superlink, "flower_superlink", lambda: made.append(create_app()))
     monkeypatch.setattr("sys.argv", ["pytest"])
@@ -54,13 +59,14 @@ class Node:
         self.client._client = httpx.Client(transport=InProcess(app))
         key = public_key_to_bytes(public)
         self.id = self.client.RegisterNode(fleet_pb2.RegisterNodeFleetRequest(public_key=key)).node_id
+        self.named = {"run_id": 7, "src_node_id": self.id, "reply_to_message_id": "1" * 64}
         self.client.ActivateNode(fleet_pb2.ActivateNodeRequest(public_key=key, heartbeat_interval=30))
 
-    def announce(self, num_parts):
+    def announce(self, num_parts, **metadata):
         """Announce a reply of so many parts; return the status of the answer."""
         tree = message_pb2.ObjectTree(object_id="0" * 64)
         tree.children.extend(message_pb2.ObjectTree(object_id=f"{part:064x}") for part in range(1, num_parts))
-        reply = message_pb2.Message(metadata=message_pb2.Metadata(run_id=7, src_node_id=self.id))
+        reply = message_pb2.Message(metadata=message_pb2.Metadata(**{**self.named, **metadata}))
         asked = fleet_pb2.PushMessagesRequest(node={"node_id": self.id}, messages_list=[reply])
         asked.message_object_trees.append(tree)
         return status(lambda: self.client.PushMessages(asked))
@@ -97,6 +103,62 @@ def test_a_part_larger_than_any_is_refused_before_it_is_taken_apart(app):
     node.announce(2)
     assert node.push(9 * 2**20) == 413
     assert node.push(2**20) != 413
+
+
+def test_a_node_gives_no_orders_and_answers_in_nobody_elses_name(app, capsys):
+    node, other = Node(app), Node(app)
+    assert node.announce(2, src_node_id=1, dst_node_id=other.id, reply_to_message_id="", message_type="train") == 403
+    assert node.announce(2, src_node_id=other.id) == 403
+    assert node.announce(2, reply_to_message_id="") == 403
+    assert capsys.readouterr().err.count(f"node {node.id} is refused: it is no reply of its own") == 3
+    assert node.announce(2) != 403
+
+
+def test_what_no_node_sends_has_a_limit_too(app):
+    with httpx.Client(transport=InProcess(app)) as stranger:
+        told = stranger.post("http://x/v1/control/list-runs", content=bytes(65 * 2**20))
+    assert told.status_code == 413
+
+
+RECORD, NAME = RecordDict({"a": ConfigRecord({"b": 1})}), "0" * 64
+PARTS = {one.object_id: one.deflate() for one in (RECORD, RECORD["a"])}
+
+
+def tree(name, *children):
+    return message_pb2.ObjectTree(object_id=name, children=children)
+
+
+@pytest.fixture(params=["memory", "sql"])
+def store(request):
+    if request.param == "memory":
+        return MemoryParts()
+    made = SqlParts(":memory:")
+    made.initialize()
+    return made
+
+
+def test_a_false_announcement_of_a_part_keeps_nobody_from_sending_it(store):
+    true = tree(RECORD.object_id, tree(RECORD["a"].object_id))
+    store.preregister(7, tree(NAME, tree(RECORD.object_id, tree("9" * 64), tree("8" * 64))))
+    assert set(store.preregister(7, true)) == set(PARTS)
+    assert store.get_object_tree(RECORD.object_id) == true
+    for name, content in PARTS.items():
+        store.put(name, content)
+    # What has arrived is what its own bytes say, whatever is announced of it.
+    if isinstance(store, SqlParts):
+        with pytest.raises(ValueError, match="different children"):
+            store.preregister(7, tree("1" * 64, tree(RECORD.object_id, tree("9" * 64))))
+    else:
+        store.preregister(7, tree("1" * 64, tree(RECORD.object_id, tree("9" * 64))))
+    assert store.get_object_tree(RECORD.object_id) == true
+
+
+def test_a_part_that_came_under_a_false_announcement_is_put_right(store):
+    true = tree(RECORD.object_id, tree(RECORD["a"].object_id))
+    store.preregister(7, tree(NAME, tree(RECORD.object_id, tree("9" * 64))))
+    store.put(RECORD.object_id, PARTS[RECORD.object_id])
+    assert store.preregister(7, true) == [RECORD["a"].object_id]
+    assert store.get_object_tree(RECORD.object_id) == true
 
 
 def test_parts_together_are_no_larger_than_a_reply_can_be(app, capsys):

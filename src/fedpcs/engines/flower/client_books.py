@@ -6,18 +6,16 @@ carry hashes that are checked whenever they are read. Nobody else on the machine
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs import _validate
 from fedpcs._chain import sealed_line, unsealed
-from fedpcs._files import MOST_JSON, read_bytes
+from fedpcs._files import MOST_JSON, read_bytes, write_whole
 from fedpcs._outside import printable
 from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values, refuse_changed
 from fedpcs.engines.flower.conditions import Conditions, refuse_outside
@@ -156,7 +154,7 @@ class ClientBooks:
                 "Nothing is released."
             )
 
-    def charge(self, task: Task, event: Event[Any]) -> None:
+    def charge(self, task: Task, event: Event) -> None:
         """Write a release down in the client's own ledger before it is made.
 
         Raises:
@@ -186,12 +184,7 @@ class ClientBooks:
 
     def _write(self, plans: dict[str, tuple[Announcement, list[int]]]) -> None:
         private_folder(self.folder)
-        draft = self._agreed.with_suffix(".new")
         values = {
             run: {"budgets": budgets, "announcement": announcement_values(one)} for run, (one, budgets) in plans.items()
         }
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            stream.write(sealed_line(values))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, self._agreed)
+        write_whole(self._agreed, sealed_line(values))

@@ -7,15 +7,14 @@ trained or charged.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.game.config import MOST_ROUNDS
-from fedpcs.learning.client import MODES
+from fedpcs.privacy.modes import mode_named
+from fedpcs.privacy.modes.mode import Trust
 from fedpcs.privacy.noise import NAMES
-
-# Who sees a client's update: nobody without its noise; or a sum of updates; or the server, which adds the noise.
-TRUSTS = ("local", "sum", "aggregator")
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,8 @@ class Conditions:
         budget_unit: zCDP of one unit of the game's budgets.
         budget_bounds: [ρ_L, ρ_H], in units: no budget of a round lies outside.
         rounds: How many the run has; in a client's settings, the most it accepts.
-        mode: What the noise protects: `none`, `paper`, `client` or `record`.
-        clip_norm: W of an update, or C of a record's gradient in mode `record`.
+        mode: What the noise protects: the name of a privacy mode.
+        clip_norm: W of an update, or C of a record's gradient, whichever the mode clips.
         noise: Source of the noise; in a client's settings, the weakest it accepts.
         delta: δ that ε is quoted at; in a client's settings, the greatest it accepts.
         trust: Whom a client must trust with its update.
@@ -51,12 +50,17 @@ class Conditions:
                 f"[{low:g}, {high:g}] times {unit:g}."
             )
         _validate.integer("rounds", self.rounds, low=1, high=MOST_ROUNDS)
-        _validate.choice("mode", self.mode, MODES)
+        mode_named(self.mode)
         _validate.number("clip_norm", self.clip_norm, low=1e-9, high=1e9)
         _validate.choice("noise", self.noise, NAMES)
         if not 0.0 < _validate.number("delta", self.delta) < 1.0:
             raise InvalidInput(f"delta must be a number strictly between 0 and 1, got {self.delta!r}.")
-        _validate.choice("trust", self.trust, TRUSTS)
+        _validate.choice("trust", self.trust, get_args(Trust))
+
+    @property
+    def is_private(self) -> bool:
+        """Whether updates carry noise and cost budget."""
+        return mode_named(self.mode).level is not None
 
 
 def refuse_outside(announced: Conditions, accepted: Conditions) -> None:
@@ -73,7 +77,7 @@ def refuse_outside(announced: Conditions, accepted: Conditions) -> None:
         "rounds": (announced.rounds <= accepted.rounds, f"at most {accepted.rounds:,}"),
         "mode": (announced.mode == accepted.mode, repr(accepted.mode)),
         "clip_norm": (announced.clip_norm == accepted.clip_norm, f"{accepted.clip_norm:g}"),
-        "noise": (announced.mode == "none" or announced.noise in enough_noise, " or ".join(map(repr, enough_noise))),
+        "noise": (not announced.is_private or announced.noise in enough_noise, " or ".join(map(repr, enough_noise))),
         "delta": (announced.delta <= accepted.delta, f"at most {accepted.delta:g}"),
         "trust": (announced.trust == accepted.trust, repr(accepted.trust)),
     }

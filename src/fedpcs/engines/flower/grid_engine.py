@@ -22,6 +22,7 @@ from fedpcs.learning.client import Question
 from fedpcs.learning.device import WRONG_DEVICE
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, FailureKind, Reply, Task
+from fedpcs.learning.wire import MessageRefused
 
 # Flower's codes: 3 and 4, a message that has expired; 5, a node that is gone; 8, its process that has died.
 _KINDS: dict[int, FailureKind] = {3: "deadline", 4: "deadline", 5: "died", 8: "died", REFUSED_CODE: "message"}
@@ -71,7 +72,10 @@ class GridEngine:
         for index, reply in self._exchange(messages.TRAIN, tasks, contents):
             task = tasks[index]
             try:
-                yield messages.read_report(_content(reply))
+                report = messages.read_report(_content(reply))
+                if report.client != task.client:  # nobody answers, or is refused, in another's name
+                    raise MessageRefused(f"report says that it is client {report.client}'s.")
+                yield report
             except Exception as error:  # whatever came, it is no report
                 kind, words = _failure(reply, error)
                 yield ClientFailure(task.round_index, task.client, kind, words)

@@ -14,16 +14,20 @@ from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from flwr.supercore import sql_mixin
+from flwr.supercore.object_store import object_store_factory
 from flwr.superlink import extensions
 from flwr.superlink.cli.flower_superlink import flower_superlink
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 
+from fedpcs.engines.flower.object_parts import MemoryParts, SqlParts
+
 _FLEET, _RUNTIME = "/v1/fleet/", "/v1/runtime/"  # what nodes call, and what the server app calls
 _MOST_BODY_BYTES = 8 * 2**20  # a part has 5 MB at most, and little around it
+_MOST_OTHER_BYTES = 64 * 2**20  # of what operators and server apps send: an app has 10 MB at most
 _MOST_TEXT_BYTES = 2 * 2**20
 _FEW_PARTS = 32
-_TOO_LARGE = 413
+_TOO_LARGE, _FORBIDDEN = 413, 403
 # Flower waits 5 s for a database that is locked, then answers with an error that ends whoever asked: nodes, and the
 # process that starts runs. After a minute they have asked again by themselves.
 _LOCKED_MILLISECONDS = "60000"
@@ -39,12 +43,14 @@ def run_superlink(arguments: Sequence[str]) -> None:
         app.user_middleware.append(Middleware(ReplyLimit))
 
     extensions.configure_app = innermost
+    stores: Any = object_store_factory  # it takes its stores by these names
+    stores.SqlObjectStore, stores.InMemoryObjectStore = SqlParts, MemoryParts
     sys.argv = ["flower-superlink", *arguments]
     flower_superlink()
 
 
 class BodyLimit:
-    """Reads what a node sends, and refuses it once it is larger than any part of a message.
+    """Reads what is sent, and refuses it once it is larger than any part of a message, or of what is no node's.
 
     Args:
         app: What to go around.
@@ -55,10 +61,10 @@ class BodyLimit:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Handle one connection, as ASGI has it."""
-        if scope["type"] != "http" or not scope["path"].startswith(_FLEET):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = await _body(scope, receive)
+        body = await _body(scope, receive, _MOST_BODY_BYTES if scope["path"].startswith(_FLEET) else _MOST_OTHER_BYTES)
         if body is None:
             await Response("larger than any part of a message", _TOO_LARGE)(scope, receive, send)
             return
@@ -70,17 +76,17 @@ class BodyLimit:
         await self._app(scope, once, send)
 
 
-async def _body(scope: Any, receive: Any) -> bytes | None:
+async def _body(scope: Any, receive: Any, most_bytes: int) -> bytes | None:
     """Return a request's body, or None if it is too large."""
     length = dict(scope["headers"]).get(b"content-length", b"0")
-    if not (length.isdigit() and int(length) <= _MOST_BODY_BYTES):
+    if not (length.isdigit() and len(length) < 20 and int(length) <= most_bytes):
         return None
-    body: bytes = b""
-    while len(body) <= _MOST_BODY_BYTES:
+    body = bytearray()  # it may come byte by byte
+    while len(body) <= most_bytes:
         event: dict[str, Any] = await receive()
         body += event.get("body", b"")
         if event["type"] != "http.request" or not event.get("more_body", False):
-            return body
+            return bytes(body)
     return None
 
 
@@ -143,6 +149,9 @@ class ReplyLimit(BaseHTTPMiddleware):
         return await call_next(request)
 
     def _announced(self, told: Any) -> None:
+        for one in told.messages_list:  # Flower lets a node send orders to others in the server app's name
+            if one.metadata.src_node_id != told.node.node_id or not one.metadata.reply_to_message_id:
+                _refuse(told.node.node_id, "is no reply of its own", _FORBIDDEN)
         sent = max(
             (self._sent.get(one.metadata.run_id, Sent()) for one in told.messages_list), key=_size, default=Sent()
         )
@@ -171,6 +180,6 @@ def _has_at_most(tree: Any, most: int) -> bool:
     return count <= most
 
 
-def _refuse(node: int, why: str) -> None:
+def _refuse(node: int, why: str, code: int = _TOO_LARGE) -> None:
     print(f"fedpcs: a reply of node {node} is refused: it {why}", file=sys.stderr, flush=True)
-    raise HTTPException(_TOO_LARGE, f"the reply {why}")
+    raise HTTPException(code, f"the reply {why}")

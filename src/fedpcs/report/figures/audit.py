@@ -14,9 +14,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
 from fedpcs.privacy.audit import Claim
-from fedpcs.privacy.standing import noise_words
+from fedpcs.privacy.standing import noise_standing
 from fedpcs.report import style
-from fedpcs.studies.audit import Audit
+from fedpcs.studies.audit.attack import Audit
 
 _BAND = (0.025, 0.975)
 _NUM_SIMULATED = 2000
@@ -79,7 +79,7 @@ def _note(audit: Audit) -> str:
     confidence = f"{100.0 * result.bounds.confidence:g}{_NBSP}%"
     rounds = "one round" if plan.num_rounds == 1 else f"{plan.num_rounds} rounds"
     few = " So few canaries cannot show more." if result.bounds.gaussian >= result.bounds.ceiling else ""
-    source = "" if audit.is_guarantee else f" The noise is {noise_words(plan.noise)}."
+    source = "" if audit.is_guarantee else f" The noise is {noise_standing(plan.noise)}."
     return (
         f"{result.num_canaries:,} canaries held in and as many held out, {rounds}, noise {plan.noise}, "
         f"δ{_NBSP}={_NBSP}{_format.amount(result.claim.delta)}. The bound assumes a Gaussian trade-off and holds "

@@ -47,7 +47,7 @@ class Played:
     def is_replanned(self) -> bool:
         """Whether the game was solved anew on the way, so that what was announced first did not stand."""
         lines = [line for sampler in self.samplers for trial in sampler.trials for line in trial.rounds]
-        return any("replanned" in line for line in lines)
+        return any(line.replanned for line in lines)
 
 
 def budget_figure(run: RunFiles) -> Figure:
@@ -85,7 +85,7 @@ def games_played(run: RunFiles) -> list[Played]:
 
 def _is_played(run: RunFiles, sampler: SamplerFiles) -> bool:
     if not sampler.done:
-        return run.config.privacy.mode != "none"
+        return run.config.privacy.is_private
     return any(result["game"]["standing"] != "not-played" for result in sampler.done)
 
 

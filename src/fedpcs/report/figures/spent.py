@@ -52,8 +52,8 @@ def _is_charged(sampler: SamplerFiles) -> bool:
 
 
 def _why_nothing(run: RunFiles) -> str:
-    if run.config.privacy.mode == "none":
-        return "Nothing is spent: without privacy (mode none) no budget is charged."
+    if not run.config.privacy.is_private:
+        return "Nothing is spent: without privacy no budget is charged."
     return "Nothing has been spent yet: no client has been charged."
 
 
@@ -95,4 +95,5 @@ def _title(run: RunFiles, greatest: dict[str, Track]) -> str:
 def _note(run: RunFiles, has_bands: bool) -> str:
     lines = "Band: least to greatest; line: median." if has_bands else "Thick: greatest; faint: median."
     note = f"Over the clients charged so far, and over seeds. {lines}"
-    return note if run.config.privacy.mode != "paper" else f"{note} By the paper's calibration, which is not proven."
+    level = run.config.privacy.protection.level
+    return note if level is None or level.is_proven else f"{note} No guarantee: {level.caveat}."

@@ -81,17 +81,18 @@ def quadratic_figure(found: QuadraticTheory) -> Figure:
     title += f"{found.valid.dominating()} dominates it in the end"
     note = f"{found.summary} Mean of {found.num_trajectories:,} trainings."
     figure, (axes,) = style.new_figure(title, note=note, height_inches=4.8)
-    for label, values, look in (
-        ("valid bound", found.valid.value, {"color": style.VERMILION, "linewidth": 1.8}),
-        ("measured", found.measured.value, {"color": style.BLUE, "linewidth": 1.8}),
-        ("as printed", found.printed.value, {"color": style.GREY, "linewidth": 1.4, "linestyle": "--"}),
+    for label, values, colour, stroke in (
+        ("valid bound", found.valid.value, style.VERMILION, "-"),
+        ("measured", found.measured.value, style.BLUE, "-"),
+        ("as printed", found.printed.value, style.GREY, "--"),
     ):
-        axes.plot(np.where(values > 0.0, values, np.nan), label=label, **look)
+        shown = np.where(values > 0.0, values, np.nan)
+        axes.plot(shown, label=label, color=colour, linestyle=stroke, linewidth=1.8)
     strokes = [(0, (1, 1)), (0, (3, 1)), (0, (3, 1, 1, 1)), (0, (5, 2)), (0, (1, 3))]
-    for (name, values), stroke in zip(found.valid.terms.items(), strokes, strict=False):
+    for (name, values), dots in zip(found.valid.terms.items(), strokes, strict=False):
         if values[-1] > 0.02 * found.valid.value[-1]:
             shown = np.where(values > 0.0, values, np.nan)
-            axes.plot(shown, label=f"part of it: {name}", color=style.DARK_ORANGE, linewidth=1.2, linestyle=stroke)
+            axes.plot(shown, label=f"part of it: {name}", color=style.DARK_ORANGE, linewidth=1.2, linestyle=dots)
     axes.set_yscale("log")
     axes.set_ylim(bottom=found.measured.value.min() / 30.0)
     style.round_axis(axes, found.measured.value.size, words="rounds done")

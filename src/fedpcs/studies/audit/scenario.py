@@ -26,7 +26,7 @@ Pipeline = Callable[[FloatArray, NoiseSource], FloatArray]
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class Pair:
     """Two inputs of one round, and what should be released of each but for noise, by the auditor's own sums.
 
     Attributes:
@@ -42,12 +42,16 @@ class Neighbours:
     expected_out: FloatArray
 
 
+# A canary's direction → inputs of one round, with a fresh background.
+MakeNeighbours = Callable[[np.random.Generator, FloatArray], Pair]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A pipeline, its claim, and neighbours to try it on. Put another pipeline in with `dataclasses.replace`.
 
     Attributes:
-        mode: One of AUDIT_MODES.
+        mode: Name of the audit.
         level: Whom the claim protects.
         budget: ρ of one round, as claimed.
         sensitivity: Δ, how far apart the claim takes a step's neighbours to be at most.
@@ -64,7 +68,7 @@ class Scenario:
     sensitivity: float
     num_steps: int
     neighbours: str
-    make_neighbours: Callable[[np.random.Generator, FloatArray], Neighbours]
+    make_neighbours: MakeNeighbours
     pipeline: Pipeline
     remark: str = ""
 
@@ -74,7 +78,7 @@ class Scenario:
         return self.sensitivity / (math.sqrt(2.0 * float(self.budget // self.num_steps)) - grid_share)
 
 
-def replaced_in_full_batch(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+def replaced_in_full_batch(rng: np.random.Generator, direction: FloatArray) -> Pair:
     """Return one batch of all records, in which the canary's row is turned around."""
     gradients = other_gradients(rng)[np.newaxis]
     canary = np.zeros_like(gradients)
@@ -83,14 +87,14 @@ def replaced_in_full_batch(rng: np.random.Generator, direction: FloatArray) -> N
     return clipped_neighbours(others + canary, others - canary)
 
 
-def clipped_neighbours(held_in: FloatArray, held_out: FloatArray) -> Neighbours:
+def clipped_neighbours(held_in: FloatArray, held_out: FloatArray) -> Pair:
     """Return two inputs with what should be released of them: means of rows clipped to W."""
     # The auditor's own clipping, not the one it audits.
     expected = []
     for raw in (held_in, held_out):
         norms = np.linalg.norm(raw, axis=2, keepdims=True)
         expected.append((raw * (CLIP_NORM / np.maximum(norms, CLIP_NORM))).mean(axis=1))
-    return Neighbours(held_in, held_out, *expected)
+    return Pair(held_in, held_out, *expected)
 
 
 def other_gradients(rng: np.random.Generator) -> FloatArray:

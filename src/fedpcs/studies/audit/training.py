@@ -7,33 +7,27 @@ runs: batches, per-sample gradients by torch, clipping, noise at every step, the
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
-from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.events import RecordLevel
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.privacy.private_training import LocalPlan, private_sgd
-from fedpcs.studies.scenario import (
+from fedpcs.studies.audit.scenario import (
     CLIP_NORM,
     LOCAL_EPOCHS,
     NUM_PARAMETERS,
-    NUM_RECORDS,
-    Neighbours,
-    Scenario,
+    Pair,
+    Pipeline,
     replaced_in_full_batch,
 )
 
 
-def record_training(budget: Rho) -> Scenario:
-    """Return private training on full batches, and neighbours that differ in one record."""
-    mechanism = RecordMechanism(budget, LOCAL_EPOCHS)
+def training_pipeline(mechanism: RecordMechanism) -> Pipeline:
+    """Return private training on full batches, from records to the update released."""
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
         records = torch.tensor(raw[0])
@@ -48,18 +42,14 @@ def record_training(budget: Rho) -> Scenario:
         )
         return update.value[np.newaxis]
 
-    # The update adds up a step for each epoch, so its noise is √E that of one.
-    sensitivity = math.sqrt(LOCAL_EPOCHS) * 2.0 * CLIP_NORM / NUM_RECORDS
-    words = f"one of {NUM_RECORDS} records turned around, {LOCAL_EPOCHS} full-batch epochs of private training"
-    return Scenario(
-        "record-training", RecordLevel(), budget, sensitivity, LOCAL_EPOCHS, words, _replaced_record, pipeline
-    )
+    return pipeline
 
 
-def _replaced_record(rng: np.random.Generator, direction: FloatArray) -> Neighbours:
+def replaced_record(rng: np.random.Generator, direction: FloatArray) -> Pair:
+    """Return neighbours that differ in one record, and what every epoch of training makes of them."""
     one_step = replaced_in_full_batch(rng, direction)
     expected = LOCAL_EPOCHS * one_step.expected_in, LOCAL_EPOCHS * one_step.expected_out
-    return Neighbours(one_step.held_in, one_step.held_out, *expected)
+    return Pair(one_step.held_in, one_step.held_out, *expected)
 
 
 def _linear_model() -> nn.Module:
