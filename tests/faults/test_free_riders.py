@@ -1,7 +1,6 @@
 """F33: whoever did not do the work is not paid for it, where the numbers it sends can show it; it stays charged."""
 
 import dataclasses
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,8 +85,8 @@ def absent(tmp_path_factory):
 def alike(config):
     """The plan with one budget and one pay for all, so that an update fits any round and any client."""
     schedule = prepared(config).plan.schedule
-    even = {"budget": np.full_like(schedule.budget, 0.05), "pay": np.ones_like(schedule.budget)}
-    return {"schedule": replace(schedule, **even)}
+    budget, pay = np.full_like(schedule.budget, 0.05), np.ones_like(schedule.budget)
+    return {"schedule": dataclasses.replace(schedule, budget=budget, pay=pay)}
 
 
 def ridden(folder, mode, ride):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 from fedpcs.studies.theory_quadratic import QuadraticTheory
 from fedpcs.studies.theory_run import TrialTheory
 
@@ -40,7 +40,7 @@ def progress_figure(trials: Sequence[TrialTheory]) -> Figure:
         steps, climbs = np.stack((rounds[:-1], rounds[1:])), np.stack((one.loss[:-1], reach))
         axes.plot(steps, climbs, color=style.PALE, linewidth=0.8, zorder=1.0)
         axes.plot(rounds[1:], reach, color=style.VERMILION, marker="v", markersize=4.5, linestyle="none", label="bound")
-        style.round_axis(axes, one.loss.size, words="rounds done")
+        style.round_axis(axes, one.loss.size, label="rounds done")
         style.span(axes, heights, from_zero=True)
         style.caption(axes, one.sampler)
     panels[0].set_ylabel("training loss", color=style.INK)
@@ -55,13 +55,13 @@ def account_figure(trials: Sequence[TrialTheory]) -> Figure:
     title += f"{_format.percent(worst.shares[worst.largest])} of what descent gains under {worst.sampler}"
     note = f"Sums over all rounds, {_seeds(trials[0])}, to second order in the step."
     figure, (axes,) = style.new_figure(title, note=note, height_inches=1.8 + 0.32 * len(trials) * len(_PARTS))
-    looks, rows = pens(one.sampler for one in trials), np.arange(len(_PARTS))
+    looks, rows = line_styles(one.sampler for one in trials), np.arange(len(_PARTS))
     for k, one in enumerate(trials):
         totals = [one.totals[part] * (-1.0 if part == "descent" else 1.0) for part in _PARTS]
-        pen, thickness = looks[one.sampler], 0.8 / len(trials)
-        face = "white" if pen.is_hollow else pen.colour
+        look, thickness = looks[one.sampler], 0.8 / len(trials)
+        face = "white" if look.is_hollow else look.colour
         heights = rows + (k - (len(trials) - 1) / 2) * thickness
-        bars = axes.barh(heights, totals, color=face, edgecolor=pen.colour, height=0.8 * thickness, label=one.sampler)
+        bars = axes.barh(heights, totals, color=face, edgecolor=look.colour, height=0.8 * thickness, label=one.sampler)
         axes.bar_label(bars, [_format.amount(total) for total in totals], padding=3, fontsize=8.5)
     axes.set_yticks(rows, list(_PARTS.values()))
     axes.invert_yaxis()
@@ -95,7 +95,7 @@ def quadratic_figure(found: QuadraticTheory) -> Figure:
             axes.plot(shown, label=f"part of it: {name}", color=style.DARK_ORANGE, linewidth=1.2, linestyle=dots)
     axes.set_yscale("log")
     axes.set_ylim(bottom=found.measured.value.min() / 30.0)
-    style.round_axis(axes, found.measured.value.size, words="rounds done")
+    style.round_axis(axes, found.measured.value.size, label="rounds done")
     axes.set_ylabel("F(w) − F*", color=style.INK)
     axes.legend()
     return figure
