@@ -22,6 +22,8 @@ KNOWN = Draw(
     draw_probability=None,
     num_draws=2,
 )
+
+
 def tally_of(rounds, num_clients):
     tally = start_tally(num_clients)
     for drawn in rounds:
