@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -245,14 +246,14 @@ def tiny_run(*more):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Leave out the drawing of reports; tests/report/test_run_report.py looks at those."""
-    from fedpcs.report import run_page as run_report
+    """Leave out the drawing of reports; tests/report/test_study_page.py looks at those."""
+    from fedpcs.report import study
 
-    def write_nothing(store):
-        store.report.write_text("drawn")
-        return store.report
+    def write_nothing(page, folder, **_):
+        (folder / "report.html").write_text("drawn")
+        return folder / "report.html"
 
-    monkeypatch.setattr(run_report, "write_report", write_nothing)
+    monkeypatch.setattr(study, "write_page", write_nothing)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +453,8 @@ def test_reports_written_before_one_that_is_refused_are_named(tmp_path, monkeypa
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "sweep.json").write_text("{}")
     page = tmp_path / "sweep" / "report.html"
-    monkeypatch.setattr(study, "write_sweep", lambda *_, **__: study.WrittenSweep(page, (), (), {}, "", (), (), ()))
+    write, written = study.write_study, types.SimpleNamespace(report=page)
+    monkeypatch.setattr(study, "write_study", lambda one, **_: written if one.name == "sweep" else write(one))
     code, out, err = said_by(("report", tmp_path / "sweep", tmp_path / "absent"), monkeypatch, capsys)
     assert (code, out) == (2, f"{page}\n")
     assert "absent: no run there" in err
