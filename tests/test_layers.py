@@ -106,7 +106,6 @@ STILL_MANY_FILES = {
     "game",
     "learning",
     "sampling",
-    "studies",
     "trial",
 }
 STILL_LONG = {
