@@ -103,11 +103,9 @@ def quadratic_figure(found: QuadraticTheory) -> Figure:
         for name, value in found.valid.terms.items()
         if value[-1] > 0.02 * found.valid.value[-1]
     }
-    ends = []
-    for words, (values, colour, stroke, width) in lines.items():
+    for label, (values, colour, stroke, width) in lines.items():
         shown = np.where(values > 0.0, values, np.nan)
-        axes.plot(rounds, shown, color=colour, linestyle=stroke, linewidth=width)
-        ends.append(style.EndLabel(words, float(np.log10(values[-1])), colour))
+        axes.plot(rounds, shown, color=colour, linestyle=stroke, linewidth=width, label=label)
     axes.set_yscale("log")
     low = min(float(values[values > 0.0].min()) for values, *_ in lines.values())
     high = max(float(values.max()) for values, *_ in lines.values())
@@ -115,7 +113,7 @@ def quadratic_figure(found: QuadraticTheory) -> Figure:
     axes.yaxis.set_minor_formatter(NullFormatter())
     style.round_axis(axes, rounds.size, label="rounds done")
     axes.set_ylabel("F(w) − F*", color=style.INK)
-    style.label_ends(axes, ends)
+    style.legend(axes)
     return figure
 
 
