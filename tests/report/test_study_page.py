@@ -241,7 +241,11 @@ def test_nothing_is_fetched_and_no_script_runs(page):
 def test_hostile_words_are_shown_and_not_obeyed(tmp_path, monkeypatch):
     hostile = '"><script>alert(1)<img src=x onerror=alert(1)>$x_{$:Own'
     mathematics = "$x_{$:Own"
-    manifest = {"notes": [hostile], "torch": hostile, "forced": [{"at": "today", "differences": [hostile]}]}
+    manifest = {
+        "notes": [hostile],
+        "libraries": {"torch": hostile},
+        "forced": [{"at": "today", "differences": [hostile]}],
+    }
     config = configuration("seeds=[0]", f"sampling.samplers={json.dumps(['fedpcs', hostile, mathematics])}")
     made = write_run(
         tmp_path,
