@@ -101,7 +101,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.exhibits.privacy_usage",
     "fedpcs.exhibits.reproduce",
     "fedpcs.exhibits.useful_privacy",
-    "fedpcs.learning.client",
     "fedpcs.learning.server",
     "fedpcs.studies.theory_run",
     "fedpcs.trial.assemble",

@@ -11,7 +11,7 @@ import torch
 from fedpcs import _random
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import InvalidInput
-from fedpcs.learning import client as client_module
+from fedpcs.learning import client_plan
 from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.datasets import load_dataset
@@ -155,7 +155,7 @@ class Silence:
 def test_aocs_goes_by_the_norm_of_what_would_be_sent_before_its_noise(tmp_path, monkeypatch, mode, epochs):
     plan, model, data = federation("aocs", mode, epochs)
     seen = rounds_of(tmp_path, monkeypatch, "aocs", mode, epochs)
-    monkeypatch.setattr(client_module, "noise_source", lambda *_, **__: Silence())
+    monkeypatch.setattr(client_plan, "noise_source", lambda *_, **__: Silence())
     side = ClientSide(plan.client, model, data)
     for state, opened, *_ in seen:
         parameters = torch.from_numpy(state.parameters)

@@ -81,11 +81,9 @@ MODELS = [
 
 def trained_both_ways(model, data, learning_rate=0.3, batch_size=4, num_epochs=3):
     how = {"learning_rate": learning_rate, "batch_size": batch_size, "num_epochs": num_epochs}
-    expected, _, step_losses = plain_sgd(model, data, order=np.random.default_rng(1), **how)
+    expected, _, _ = plain_sgd(model, data, order=np.random.default_rng(1), **how)
     ours = chain.prepared(model, "cpu")
-    told = local_sgd(ours, data, order=np.random.default_rng(1), **how)
-    assert told.num_steps == len(step_losses)
-    assert told.loss == pytest.approx(np.mean(step_losses), rel=1e-5)
+    local_sgd(ours, data, order=np.random.default_rng(1), **how)
     return ours, expected
 
 
@@ -152,9 +150,9 @@ def test_gradient_variance_is_that_of_the_minibatch_gradients(make):
     expected = ((flat - flat.mean(axis=0)) ** 2).sum() / (len(flat) - 1)
     ours = copy.deepcopy(model)
     told = local_sgd(ours, rows(), order=np.random.default_rng(2), wants_variance=True, **how)
-    assert told.gradient_variance == pytest.approx(expected, rel=1e-5)
+    assert told == pytest.approx(expected, rel=1e-5)
     unasked = copy.deepcopy(model)
-    assert local_sgd(unasked, rows(), order=np.random.default_rng(2), **how).gradient_variance is None
+    assert local_sgd(unasked, rows(), order=np.random.default_rng(2), **how) is None
     assert np.allclose(flat_parameters(ours), flat_parameters(unasked), atol=1e-6)
 
 
