@@ -61,7 +61,7 @@ def test_no_attack_by_clients_ends_a_run_costs_an_honest_one_anything_or_is_paid
         wire.leave()
         wire.join()  # what it has put into the server's way is met now
         wire.leave()
-        run.wait(timeout=3000.0)
+        run.wait(timeout=3600.0)
     (tmp_path / "codes.json").write_text(json.dumps(codes))
     check_clients(federation, run, codes, peaks)
 
@@ -134,11 +134,11 @@ def test_no_attack_by_a_server_costs_an_honest_client_more_than_its_settings_all
     with Peaks(federation, 1) as peaks:
         run = federation.start_run(app, "attacked", run_dir="attacked")
         wait_until(
-            lambda: (home / "kill").exists() or run.poll() is not None, 2400.0, lambda: federation.log("attacked")
+            lambda: (home / "kill").exists() or run.poll() is not None, 3600.0, lambda: federation.log("attacked")
         )
         before = [len(federation.charges(number)) for number in range(3)]
         killed = kill_one_at_work(federation, before)
-        run.wait(timeout=2400.0)
+        run.wait(timeout=3600.0)
     assert (home / "attacks.json").exists(), federation.log("attacked")
     told = json.loads((home / "attacks.json").read_text())
     check_server(federation, told, killed)
@@ -161,7 +161,7 @@ def kill_one_at_work(federation, before):
     def charged():
         return [number for number in range(3) if len(federation.charges(number)) > before[number]]
 
-    wait_until(charged, 600.0, lambda: federation.log("attacked"))
+    wait_until(charged, 1200.0, lambda: federation.log("attacked"))
     (number,) = charged()
     for pid in federation.children(federation.processes[1 + number], "flwr-clientapp"):
         os.kill(pid, signal.SIGKILL)
