@@ -37,6 +37,7 @@ from fedpcs.learning.protocol import Reply, Task
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.store import TrialStore
 
 RECORDS, FEATURES, CLASSES, COHORT = 20, 64, 10, 100
@@ -117,7 +118,7 @@ def main() -> None:
     seconds: list[float] = []
     peaks: list[float] = []
 
-    def note(_: dict[str, Any], took: float) -> None:
+    def note(_: RoundRecord, took: float) -> None:
         seconds.append(took)
         peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 

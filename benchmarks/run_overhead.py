@@ -14,7 +14,6 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from ours_round import IdleClients, dealt_out, one_round
@@ -33,6 +32,7 @@ from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.store import TrialStore
 
 NUM_ROUNDS = 12
@@ -66,7 +66,7 @@ def main() -> None:
         schedule=not_played(NUM_ROUNDS, NUM_CLIENTS, COHORT_SIZE),
     )
 
-    def note(_: dict[str, Any], took: float) -> None:
+    def note(_: RoundRecord, took: float) -> None:
         whole.append(took)
 
     with tempfile.TemporaryDirectory() as folder:

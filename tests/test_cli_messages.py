@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import fedpcs
+from made_records import a_manifest, a_result
 
 from fedpcs.cli.interrupts import goes_on_by
 from fedpcs.errors import Interrupted
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.report.warnings import noted
-from fedpcs.studies.cell_store import Done
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.promise import paid_for_nothing
+from fedpcs.studies.results import TrialData
 from fedpcs.trial.preflight import untrained_classes
 
 HEAVY = {"torch", "numba", "scipy", "matplotlib", "sklearn", "pooch", "jinja2"}
@@ -213,7 +214,7 @@ def test_doctor_notes_classes_without_training_records(lacking):
 
 
 def result_of(paid, charged):
-    return {"paid": paid, "spent": {"num_clients": charged}}
+    return a_result(paid=paid, spent={"num_clients": charged})
 
 
 def test_nothing_is_said_of_classes_and_pay_where_all_is_well():
@@ -224,7 +225,7 @@ def test_nothing_is_said_of_classes_and_pay_where_all_is_well():
 def test_the_page_of_a_sweep_says_what_was_noted_of_its_cells():
     cells = make_cells(make_sweep_config({"samplers": ["fedpcs"], "seeds": [0, 1], "set": {"privacy.mode": "none"}}))
     result = result_of(paid=7.0, charged=0)
-    done = [Done(cell, result, (), {"notes": ["lacking: no 3s"]}, None, Path()) for cell in cells]
+    done = [TrialData(cell, result, (), a_manifest(notes=["lacking: no 3s"]), None, Path()) for cell in cells]
     assert noted(done) == ("lacking: no 3s", paid_for_nothing([result]))
 
 

@@ -41,35 +41,58 @@ def test_a_number_of_three_digits_is_shown_as_it_is_despite_what_floats_do_to_it
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
-    [(0.1 + 0.2, "0.300"), (0.102, "0.102"), (0.1021, "0.103"), (9.995, "10.0"), (0.0, "0"), (math.inf, "∞")],
-)
-def test_what_was_spent_has_three_digits(value, words):
-    assert _format.rounded_up(value) == words
-
-
-@pytest.mark.parametrize(
-    ("values", "words"),
+    ("shown", "text"),
     [
-        ([2.0], "2"),
-        ([100.0, 102.0], "101 ± 1"),
-        ([0.5, 0.7], "0.6 ± 0.1"),
-        ([-3.0, -3.5], "−3.25 ± 0.35"),
-        ([4e7, 4e7 + 2], "40.0 ± 0.0 million"),
+        (_format.rounded_up(0.10201), "0.103"),
+        (_format.rounded_up(2.0), "2.00"),
+        (_format.rounded_up(9.995), "10.0"),
+        (_format.rounded_up(1234.5), "1,240"),
+        (_format.rounded_up(3.001e-7), "3.01·10⁻⁷"),
+        (_format.rounded_up(0.0), "0"),
+        (_format.rounded_up(math.inf), "∞"),
+        (_format.rounded_down(0.67499), "0.674"),
+        (_format.least_middle_greatest((0.101, 0.2, 0.3001)), "0.101 / 0.200 / 0.301"),
+        (_format.amount(5631.4), "5,631"),
+        (_format.amount(6.3761), "6.38"),
+        (_format.amount(0.0), "0"),
+        (_format.amount(1_037_197_875), "1,037.2 million"),
+        (_format.amount_and_spread([2.0]), "2"),
+        (_format.amount_and_spread([5600.0, 5700.0]), "5,650 ± 71"),
+        (_format.amount_and_spread([-3.0, -3.5]), "−3.25 ± 0.35"),
+        (_format.amount_and_spread([4e7, 4e7 + 2]), "40.0 ± 0.0 million"),
+        (_format.amount_and_spread([3e-7, 5e-7]), "4·10⁻⁷ ± 1.41·10⁻⁷"),
+        (_format.share(0.8443), "84.4 %"),
+        (_format.share(-0.0123), "−1.2 %"),
+        (_format.share(-1e-5), "0.0 %"),
+        (_format.share_and_spread(0.5, None), "50.0 %"),
+        (_format.mean_and_spread([0.5, 0.6, 0.7]), "60.0 ± 10.0 %"),
+        (_format.mean_and_spread([0.123]), "12.3 %"),
+        (_format.with_spread([0.5, 0.6, 0.7], _format.two_decimals), "0.60 ± 0.10"),
+        (_format.points(-0.0251), "−2.5"),
+        (_format.points(0.5), "+50.0"),
+        (_format.points(-1e-5), "±0.0"),
+        (_format.size(-0.3172), "31.7"),
+        (_format.size(12.345), "1,234.5"),
+        (_format.size(0.00012), "0.012"),
+        (_format.percent(0.473), "47 %"),
+        (_format.percent(0.0000031), "0.00031 %"),
+        (_format.percent(3e-9), "3·10⁻⁷ %"),
+        (_format.percent(1.5), "150 %"),
+        (_format.gain(3e-16), "nothing"),
+        (_format.gain(0.5), "50 %"),
+        (_format.setting(0.2), "0.2"),
+        (_format.setting(250_000.0), "250,000"),
+        (_format.two_decimals(-0.456), "−0.46"),
+        (_format.two_decimals(-1e-5), "0.00"),
+        (_format.loss(2.47561), "2.476"),
+        (_format.duration(0.0123), "0.012 s"),
+        (_format.duration(42.0), "42 s"),
+        (_format.duration(300.0), "5 min"),
+        (_format.duration(9000.0), "2.5 h"),
     ],
 )
-def test_a_spread_is_written_with_the_mean_s_decimals(values, words):
-    assert _format.amount_and_spread(values).replace("\N{NO-BREAK SPACE}", " ") == words
-
-
-def test_nothing_has_no_sign():
-    assert (_format.share(-1e-5), _format.two_decimals(-1e-5)) == ("0.0\N{NO-BREAK SPACE}%", "0.00")
-    assert _format.points(-1e-5) == "±0.0"
-
-
-def test_accuracies_have_the_sample_standard_deviation():
-    assert _format.mean_and_spread([0.5, 0.6, 0.7]).replace("\N{NO-BREAK SPACE}", " ") == "60.0 ± 10.0 %"
-    assert _format.mean_and_spread([0.123]) == "12.3\N{NO-BREAK SPACE}%"
+def test_every_kind_of_number_has_one_form(shown, text):
+    assert shown.replace("\N{NO-BREAK SPACE}", " ") == text
 
 
 def test_no_other_module_rounds_to_a_side():

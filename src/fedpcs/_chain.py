@@ -23,12 +23,7 @@ def link(before: bytes, entry: bytes) -> bytes:
 
 
 def sealed_line(record: dict[str, Any], before: bytes = START) -> bytes:
-    """Return an object that is not empty as a line of JSON that carries its hash as its last key.
-
-    Example:
-        >>> print(sealed_line({"round": 0}).decode()[:26], "…")
-        {"round": 0, "hash": "2601 …
-    """
+    """Return an object that is not empty as a line of JSON that carries its hash as its last key."""
     body = json.dumps(record, allow_nan=False).encode()
     return body[:-1] + _BEFORE_HASH + link(before, body).hex().encode() + _AFTER_HASH
 
@@ -50,11 +45,7 @@ def unsealed(line: bytes, before: bytes = START) -> tuple[dict[str, Any], bytes]
 
 
 def hash_at_end(line: bytes) -> bytes:
-    """Return the hash a line carries, unchecked.
-
-    Raises:
-        ValueError: It carries none.
-    """
+    """Return the hash a line carries, unchecked; raise ValueError if it carries none."""
     end = line[-END_LENGTH:]
     if not (end.startswith(_BEFORE_HASH) and end.endswith(_AFTER_HASH)):
         raise ValueError("it carries no hash")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -42,12 +43,8 @@ _OPENED = os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK  # a pipe nobody writes to 
 def open_regular(path: str | os.PathLike[str], most_bytes: int) -> io.BufferedReader:
     """Open a file to be read; links to it are followed.
 
-    Args:
-        path: Of a regular file.
-        most_bytes: It may not be larger.
-
     Raises:
-        OSError: It cannot be opened, is a folder, a device or a pipe, or is larger.
+        OSError: It cannot be opened, is a folder, a device or a pipe, or is larger than `most_bytes`.
     """
     kind = stat.S_IFMT(os.stat(path).st_mode)  # before it is opened: opening a device may do something
     if stat.S_ISREG(kind):
@@ -65,11 +62,7 @@ def open_regular(path: str | os.PathLike[str], most_bytes: int) -> io.BufferedRe
 
 
 def read_bytes(path: str | os.PathLike[str], most_bytes: int) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        OSError: As `open_regular`.
-    """
+    """Return the content of a file; raises as `open_regular`."""
     with open_regular(path, most_bytes) as stream:
         # Asked for no more than there is: room for all that is asked for is taken at once.
         content = stream.read(max(os.fstat(stream.fileno()).st_size, 2**16))
@@ -102,12 +95,7 @@ def lines_of(path: str | os.PathLike[str], most_bytes: int = MOST_LOG, most_line
 
 
 def most_unpacked(num_bytes: int) -> int:
-    """Return how large packed content may become: ten times its size, and never less than 16 MiB.
-
-    Example:
-        >>> most_unpacked(3_000_000)
-        30000000
-    """
+    """Return how large packed content may become: ten times its size, and never less than 16 MiB."""
     return max(2**24, 10 * num_bytes)
 
 
@@ -130,6 +118,32 @@ def arrays_in(stream: BinaryIO) -> dict[str, NDArray[Any]]:
         raise ValueError(printable(error)) from None
 
 
+def packed(**arrays: Any) -> bytes:
+    """Return arrays as the content of an .npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def write_arrays(path: Path, **arrays: Any) -> None:
+    """Write arrays behind their SHA-256, whole or not at all."""
+    body = packed(**arrays)
+    write_whole(path, hashlib.sha256(body).digest() + body)
+
+
+def read_arrays(path: Path, most_bytes: int = MOST_ARRAYS) -> dict[str, NDArray[Any]]:
+    """Read what `write_arrays` wrote.
+
+    Raises:
+        OSError: As `open_regular`.
+        ValueError: It is damaged.
+    """
+    content = memoryview(read_bytes(path, most_bytes))
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        raise ValueError("its checksum does not match")
+    return arrays_in(io.BytesIO(content[32:]))
+
+
 def _too_large(num_bytes: int, most_bytes: int) -> str:
     return f"Too large: {num_bytes:,} bytes, and at most {most_bytes:,} are read"
 
@@ -147,14 +161,11 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path, what: str) -> None:
-    """Refuse the name of a folder that cannot become one, before anything is computed that should go there.
+    """Refuse a folder that is a file or lies below one, before anything is computed that should go there.
 
     Args:
         folder: Where something is to be kept; it need not be there yet.
         what: How the caller calls it, such as "--out".
-
-    Raises:
-        InvalidInput: It is a file, or lies below one.
     """
     there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     if there.exists() and not there.is_dir():
@@ -189,11 +200,6 @@ def open_own(path: Path, flags: int = os.O_RDWR, *, creates: bool = True) -> int
     """Return the handle of a file of ours to be written: never one that a link points to, a device or a pipe.
 
     One that is made is its owner's alone, whatever the umask.
-
-    Args:
-        path: Where it is.
-        flags: Of `os.open`.
-        creates: Whether to make it if it is not there.
 
     Raises:
         OSError: It cannot be made, or something else has its name.
@@ -235,10 +241,9 @@ def read_json(path: Path, remedy: str = NEW_RUN) -> Any:
     """
     try:
         return json.loads(read_bytes(path, MOST_JSON).decode())
-    except OSError as error:
-        raise CorruptFile(f"{path}: cannot be read: {error.strerror}. {remedy}") from None
-    except (ValueError, RecursionError) as error:  # the last if it is nested too deep
-        raise CorruptFile(f"{path}: cannot be read: {printable(error)}. {remedy}") from None
+    except (OSError, ValueError, RecursionError) as error:  # the last if it is nested too deep
+        reason = error.strerror if isinstance(error, OSError) else printable(error)
+        raise CorruptFile(f"{path}: cannot be read: {reason}. {remedy}") from None
 
 
 def read_object(path: Path, *keys: str, remedy: str = NEW_RUN) -> dict[str, Any]:

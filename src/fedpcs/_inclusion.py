@@ -21,9 +21,6 @@ def inclusion_probability(size: FloatArray, cohort_size: float, weight: FloatArr
         cohort_size: How many clients are drawn, at most the number of clients with a positive size.
         weight: (clients,) how many clients each entry stands for; one each if absent.
 
-    Guarantees:
-        Values lie in [0, 1] and add up to `cohort_size` to rounding error; order of sizes is order of probabilities.
-
     Example:
         >>> inclusion_probability(np.array([1.0, 1.0, 1.0, 10.0]), 2).round(4).tolist()
         [0.3333, 0.3333, 0.3333, 1.0]

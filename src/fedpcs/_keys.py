@@ -28,9 +28,6 @@ _OTHER_NAMES = {
 def read_override(override: str) -> dict[str, Any]:
     """Read what `--set` is given, by dotted key; a table is as many keys as it holds.
 
-    Raises:
-        InvalidInput: It is not KEY=VALUE.
-
     Example:
         >>> read_override("rounds=5"), read_override("training={batch_size = 8}")
         ({'rounds': 5}, {'training.batch_size': 8})
@@ -45,12 +42,7 @@ def read_override(override: str) -> dict[str, Any]:
 
 
 def read_value(text: str) -> Any:
-    """Read a value as TOML would, or else as a word.
-
-    Example:
-        >>> read_value("0.5"), read_value("iid")
-        (0.5, 'iid')
-    """
+    """Read a value as TOML would, or else as a word."""
     try:
         return parse_toml(f"value = {text}")["value"]
     except InvalidInput as error:
@@ -103,11 +95,7 @@ def _names(key: str) -> tuple[str, ...]:
 
 
 def set_key(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set a key such as "training.learning_rate" in nested tables, in place.
-
-    Raises:
-        InvalidInput: What should hold the key is no table.
-    """
+    """Set a key such as "training.learning_rate" in nested tables, in place."""
     *path, last = _names(key)
     table = values
     for part in path:

@@ -25,8 +25,6 @@ def printable(text: object, most: int = MOST_SHOWN) -> str:
     Example:
         >>> print(printable("clinic-a\nfedpcs: done \x1b[2J"))
         clinic-a\nfedpcs: done \x1b[2J
-        >>> printable("x" * 300, most=5)
-        'xxxx…'
     """
     words = str(text)[: most + 1]  # enough to know that it is too long
     escaped = "".join(
@@ -36,12 +34,7 @@ def printable(text: object, most: int = MOST_SHOWN) -> str:
 
 
 def shown(value: object, most: int = MOST_SHOWN) -> str:
-    """Return a value as Python writes it, made fit to print.
-
-    Example:
-        >>> shown(["a", 0.5]), shown("x" * 300, most=5)
-        ("['a', 0.5]", "'xxx…")
-    """
+    """Return a value as Python writes it, made fit to print."""
     try:
         words = repr(value)
     except (ValueError, RecursionError):  # a whole number of too many digits, or lists nested too deep
@@ -54,10 +47,6 @@ def message(error: object) -> str:
 
     A message of ours may be long for a reason, such as a list of all that differs. A value in it may not: whatever
     stands in quotes or in brackets is cut at 200 characters, wherever the message was made.
-
-    Example:
-        >>> len(message(f"{'x' * 300!r} is no number. Give one, such as 0.5."))
-        237
     """
     words = printable(error, 10 * _MOST_OF_MESSAGE)
     for quoted in (_STRING, _LIST):

@@ -56,12 +56,7 @@ def _digest(module: str) -> str:
 
 
 def pip_install(*extras: str) -> str:
-    """Return the command that installs what extras of fedpcs need: a checkout cannot be had by name.
-
-    Example:
-        >>> pip_install("parquet")
-        "pip install 'pyarrow>=17'"
-    """
+    """Return the command that installs what extras of fedpcs need: a checkout cannot be had by name."""
     asked = [f"extra == '{extra}'" for extra in extras]
     needed = [line.replace('"', "'") for line in requires("fedpcs") or []]
     parts = [(package.strip(), extra.strip()) for package, _, extra in (line.partition(";") for line in needed)]

@@ -22,9 +22,8 @@ _NO_GUARD = 97  # no signal, and nothing that Python ends with
 def start(make: Callable[[], BaseProcess], *, needs_main: bool = False) -> BaseProcess:
     """Start a process that imports the user's script only if it must, and so needs no `__main__` guard there.
 
-    Python imports the script that was run into every process it starts, for what was defined in it. Here the script is
-    out of sight while a process starts; only if what the process is given cannot be found without it, the process is
-    started again with it.
+    Python imports the script that was run into every process it starts. Here the script is out of sight while a process
+    starts; only if what the process is given cannot be found without it, the process is started again with it.
 
     Args:
         make: Returns the process, not yet started.
@@ -55,10 +54,7 @@ def ensure_fork_server() -> None:
 
 
 def refuse_import_of_script() -> None:
-    """End this process if it is one of ours, and imports the user's script, which begins work as it is imported.
-
-    Its parent asks `why_no_start`, and says so once.
-    """
+    """End this process if it is one of ours and imports the user's script, which begins work as it is imported."""
     process = multiprocessing.current_process()
     # As multiprocessing itself asks; processes of the user's own making get its own words.
     if getattr(process, "_inheriting", False) and process.name in (WORKER, CELL):

@@ -16,17 +16,7 @@ from fedpcs import _validate
 def generator(seed: int, purpose: str, round_index: int = 0, client: int = 0) -> np.random.Generator:
     """Return the generator that belongs to (seed, purpose, round, client).
 
-    Args:
-        seed: The run's seed, zero or above.
-        purpose: What the draws are for, such as "population" or "cohort". Two purposes never share a stream.
-        round_index: Round t, zero or above.
-        client: Client number, zero or above.
-
-    Example:
-        >>> a = generator(7, "cohort", round_index=3).random(2)
-        >>> b = generator(7, "cohort", round_index=3).random(2)
-        >>> bool((a == b).all())
-        True
+    Two purposes, such as "population" and "cohort", never share a stream.
     """
     words = [
         _validate.integer("seed", seed, low=0),

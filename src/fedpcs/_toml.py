@@ -18,11 +18,7 @@ _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_NAME}(?:[ \t]*+\.[ \t]*+{_NAME}){{
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a TOML text.
-
-    Raises:
-        InvalidInput: It is not TOML, nested too deep, or has a key of too many names or a number of too many digits.
-    """
+    """Return the tables of a TOML text; refuse what is none, is nested too deep, or has too long keys or numbers."""
     if _LONG_KEY.search(text):
         raise InvalidInput(f"cannot be read as TOML: a key may have {MOST_NAMES} names with dots between them.")
     try:
@@ -35,9 +31,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the tables of a TOML file.
 
     Raises:
-        InvalidInput: It cannot be read, or as `parse_toml`; the file is named.
-        FileNotFoundError: There is no such file; the caller knows what else was meant.
-        IsADirectoryError: It is a folder.
+        InvalidInput: It cannot be read, or is not TOML; the file is named.
+        FileNotFoundError, IsADirectoryError: The caller knows what else was meant.
     """
     try:
         return parse_toml(read_text(path))
@@ -45,7 +40,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read: {error.strerror}.") from None
-    except ValueError as error:  # no text, or a name that no file can have
-        raise InvalidInput(f"{path}: cannot be read: {printable(error)}.") from None
+    except (OSError, ValueError) as error:  # the latter: no text, or a name that no file can have
+        reason = error.strerror if isinstance(error, OSError) else printable(error)
+        raise InvalidInput(f"{path}: cannot be read: {reason}.") from None

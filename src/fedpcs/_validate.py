@@ -10,6 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,12 +30,10 @@ def number(name: str, value: Any, *, low: float = -math.inf, high: float = math.
         >>> number("sampling_ratio", 0.2, low=0.0, high=1.0)
         0.2
     """
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise InvalidInput(_sentence(name, value, f"a number {_interval(low, high)}", remedy))
-    try:
-        result = float(value)
-    except OverflowError:  # a whole number too long for a float
-        result = math.inf
+    result = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+        with suppress(OverflowError):  # a whole number too long for a float
+            result = float(value)
     if not (math.isfinite(result) and low <= result <= high):
         raise InvalidInput(_sentence(name, value, f"a number {_interval(low, high)}", remedy))
     return result
@@ -50,13 +49,11 @@ def positive(name: str, value: Any, *, remedy: str = "") -> float:
 
 def integer(name: str, value: Any, *, low: int, high: int | None = None, remedy: str = "") -> int:
     """Return `value` as an int in [low, high]."""
-    allowed = f"a whole number {_interval(low, math.inf if high is None else high)}"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+    if not (is_whole and value >= low and (high is None or value <= high)):
+        allowed = f"a whole number {_interval(low, math.inf if high is None else high)}"
         raise InvalidInput(_sentence(name, value, allowed, remedy))
-    result = int(value)
-    if not (result >= low and (high is None or result <= high)):
-        raise InvalidInput(_sentence(name, value, allowed, remedy))
-    return result
+    return int(value)
 
 
 def boolean(name: str, value: Any) -> bool:
@@ -67,12 +64,7 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def choice(name: str, value: Any, options: Iterable[str], *, or_else: str = "") -> str:
-    """Return `value` if it is one of `options`; `or_else` names what the caller would take too, for the message.
-
-    Example:
-        >>> choice("mode", "client", ("client", "record"))
-        'client'
-    """
+    """Return `value` if it is one of `options`; `or_else` names what the caller would take too, for the message."""
     known = tuple(options)
     if not (isinstance(value, str) and value in known):
         allowed = "one of " + ", ".join(map(repr, known)) + (f", or {or_else}" if or_else else "")
@@ -81,12 +73,7 @@ def choice(name: str, value: Any, options: Iterable[str], *, or_else: str = "") 
 
 
 def device(name: str, value: Any) -> str:
-    """Return the name of a device that tensors may live on; whether it is there is another question.
-
-    Example:
-        >>> device("engine.device", "cuda:1")
-        'cuda:1'
-    """
+    """Return the name of a device that tensors may live on; whether it is there is another question."""
     if not (isinstance(value, str) and re.fullmatch(r"cpu|mps|cuda(:\d{1,3})?", value, re.ASCII)):
         allowed = "'cpu', 'cuda' (every card), 'cuda:N' (one card, such as 'cuda:0') or 'mps'"
         raise InvalidInput(_sentence(name, value, allowed, ""))
@@ -128,12 +115,7 @@ def vector(
         raise InvalidInput(f"{name} must be a flat list of numbers, got shape {array.shape}. {remedy}".strip())
     if length is not None and array.size != length:
         raise InvalidInput(f"{name} must have {length} entries, got {array.size}. {remedy}".strip())
-    good = np.isfinite(array) & (array >= low) & (array <= high)
-    if not good.all():
-        index = int(np.flatnonzero(~good)[0])
-        allowed = f"a number {_interval(low, high)}"
-        raise InvalidInput(_sentence(f"{name}[{index}]", float(array[index]), allowed, remedy))
-    return array
+    return _all_in_range(name, array, low, high, remedy)
 
 
 def matrix(
@@ -144,19 +126,22 @@ def matrix(
     if array.ndim != 2 or array.shape[0] != num_rows or array.shape[1] < least_columns:
         wanted = f"{num_rows} rows of {least_columns} or more numbers"
         raise InvalidInput(f"{name} must be {wanted}, got shape {array.shape}. {remedy}".strip())
-    good = np.isfinite(array) & (array >= low)
-    if not good.all():
-        row, column = map(int, np.argwhere(~good)[0])
-        allowed = f"a number {_interval(low, math.inf)}"
-        raise InvalidInput(_sentence(f"{name}[{row}, {column}]", float(array[row, column]), allowed, remedy))
+    return _all_in_range(name, array, low, math.inf, remedy)
+
+
+def _all_in_range(name: str, array: FloatArray, low: float, high: float, remedy: str) -> FloatArray:
+    bad = np.argwhere(~(np.isfinite(array) & (array >= low) & (array <= high)))
+    if bad.size:
+        index = tuple(map(int, bad[0]))
+        place = f"{name}[{', '.join(map(str, index))}]"
+        raise InvalidInput(_sentence(place, float(array[index]), f"a number {_interval(low, high)}", remedy))
     return array
 
 
 def _numbers(name: str, value: ArrayLike, wanted: str, remedy: str) -> FloatArray:
-    try:
+    raw: NDArray[Any] = np.array(None)
+    with suppress(ValueError):  # rows of different lengths
         raw = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        raise InvalidInput(_sentence(name, value, wanted, remedy)) from None
     if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
         raise InvalidInput(_sentence(name, value, wanted, remedy))
     return np.array(raw, dtype=np.float64)

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 
 class FedpcsError(Exception):
-    """Anything fedpcs refuses to do. Children differ in what a caller can do about it.
+    """Anything fedpcs refuses to do. Children differ in what a caller can do about it."""
 
-    Attributes:
-        exit_code: What the command line returns when this error ends it.
-    """
-
-    exit_code: int = 1
+    exit_code: int = 1  # of a command that ends by this error
 
 
 class InvalidInput(FedpcsError, ValueError):
@@ -27,11 +23,7 @@ class InUse(InvalidInput):
 
 
 class NotConverged(FedpcsError):
-    """A solver stopped without an answer it can vouch for. The best it has is in `solution`.
-
-    Attributes:
-        solution: What the solver would have returned with `throw=False`.
-    """
+    """A solver stopped without an answer it can vouch for; `solution` is what it returns with `throw=False`."""
 
     exit_code = 3
 
@@ -45,12 +37,7 @@ class Unfinished(FedpcsError):
 
 
 class BudgetExhausted(FedpcsError):
-    """A release would take a client past its privacy limit, so it must not happen.
-
-    Attributes:
-        remaining: What the client has left, as ρ.
-        requested: What the release would cost, as ρ.
-    """
+    """A release would cost `requested`, more than the `remaining` ρ of a client, so it must not happen."""
 
     exit_code = 4
 

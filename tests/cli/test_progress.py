@@ -5,6 +5,7 @@ import io
 import time
 
 import pytest
+from made_records import a_round
 
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.progress import SweepDisplay
@@ -12,7 +13,8 @@ from fedpcs.trial import progress_bar
 from fedpcs.trial.config import make_run_config
 from fedpcs.trial.progress import Display
 
-RECORD = {"accuracy": 0.5, "spent": {"num_clients": 3, "epsilon": {"maximum": 1.5}}}
+EPSILON = {"minimum": 0.5, "median": 1.0, "maximum": 1.5}
+RECORD = a_round(0, accuracy=0.5, spent={"num_clients": 3, "rho": EPSILON, "epsilon": EPSILON})
 
 
 @pytest.fixture

@@ -5,42 +5,46 @@ import json
 
 import numpy as np
 import pytest
+from made_records import a_result
 from rich.console import Console
 from scipy import stats
 
 from fedpcs.cli import run_table
 from fedpcs.cli.run_table import new_folder, print_run
 from fedpcs.trial.config import as_toml, load_run_config
+from fedpcs.trial.records import StudyResult
 from fedpcs.trial.run_store import RunStore
 
 
 def trial(sampler, seed, accuracy=0.5, rho=(0.101, 0.2, 0.3), epsilon=(1.0, 2.0, 3.001), gain=0.004, paid=1234.5):
-    return {
-        "sampler": sampler,
-        "seed": seed,
-        "accuracy": accuracy,
-        "spent": {
-            "rho": dict(zip(("minimum", "median", "maximum"), rho, strict=True)),
-            "epsilon": dict(zip(("minimum", "median", "maximum"), epsilon, strict=True)),
-            "num_clients": 1000,
-        },
-        "paid": paid,
-        "rounds": 3,
-        "num_test": 1000,
-        "game": {
-            "exploitability": gain,
-            "standing": "converged",
-            "behaviour": "rational",
-            "reward": [20.0] * 3,
-            "mean_budget": [0.1] * 3,
-        },
-        "loss": 1.0,
-        "ended_by": "rounds",
-        "delta": 1e-5,
-        "num_parameters": 650,
-        "num_left": 0,
-        "disclosure": "",
-    }
+    return a_result(
+        **{
+            "sampler": sampler,
+            "seed": seed,
+            "accuracy": accuracy,
+            "spent": {
+                "rho": dict(zip(("minimum", "median", "maximum"), rho, strict=True)),
+                "epsilon": dict(zip(("minimum", "median", "maximum"), epsilon, strict=True)),
+                "num_clients": 1000,
+            },
+            "paid": paid,
+            "rounds": 3,
+            "num_test": 1000,
+            "game": {
+                "exploitability": gain,
+                "standing": "converged",
+                "behaviour": "rational",
+                "reward": [20.0] * 3,
+                "mean_budget": [0.1] * 3,
+            },
+            "loss": 1.0,
+            "ended_by": "rounds",
+            "delta": 1e-5,
+            "num_parameters": 650,
+            "num_left": 0,
+            "disclosure": "",
+        }
+    )
 
 
 def store_in(folder):
@@ -53,15 +57,17 @@ def store_in(folder):
 def store(tmp_path):
     made = store_in(tmp_path)
     made.finish(
-        {
-            "name": "x",
-            "is_exhausted": False,
-            "trials": [
-                trial("fedpcs", 0, 0.8),
-                trial("fedpcs", 1, 0.9, rho=(0.05, 0.25, 0.4), epsilon=(0.5, 2.5, 4.0)),
-                trial("power-of-choice", 0, 0.5, gain=None),
-            ],
-        }
+        StudyResult(
+            **{
+                "name": "x",
+                "is_exhausted": False,
+                "trials": [
+                    trial("fedpcs", 0, 0.8),
+                    trial("fedpcs", 1, 0.9, rho=(0.05, 0.25, 0.4), epsilon=(0.5, 2.5, 4.0)),
+                    trial("power-of-choice", 0, 0.5, gain=None),
+                ],
+            }
+        )
     )
     return made
 
@@ -94,7 +100,7 @@ def test_json_is_the_result_where_it_is_and_what_is_sure(store, capsys):
     assert told.pop("headline") == "One seed cannot tell fedpcs from power-of-choice."
     (found,) = told.pop("differences")
     assert found["accuracy"] == {"mean": pytest.approx(0.3), "low": None, "high": None, "verdict": "one seed"}
-    assert told == {"folder": str(store.folder), **store.result}
+    assert told == {"folder": str(store.folder), **store.result.model_dump()}
 
 
 def test_the_three_differences_come_first_and_the_sure_one_first_among_them(tmp_path, capsys):
@@ -103,7 +109,7 @@ def test_the_three_differences_come_first_and_the_sure_one_first_among_them(tmp_
     paid = {"fedpcs": [670, 671, 669, 672, 668], "random": [1001, 999, 1002, 998, 1000]}
     accuracy = {"fedpcs": [0.8, 0.7, 0.9, 0.8, 0.7], "random": [0.7, 0.8, 0.8, 0.9, 0.7]}
     trials = [trial(name, seed, accuracy[name][seed], paid=paid[name][seed]) for name in paid for seed in seeds]
-    store.finish({"name": "x", "is_exhausted": False, "trials": trials})
+    store.finish(StudyResult(name="x", is_exhausted=False, trials=trials))
     interval = stats.ttest_rel(np.log(paid["fedpcs"]), np.log(paid["random"])).confidence_interval()
     low, high = (100 * (1 - np.exp(end)) for end in (interval.high, interval.low))
     print_run(store, as_json=False)

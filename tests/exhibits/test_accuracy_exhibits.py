@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from made_cells import made
+from made_records import a_manifest
 
 from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.exhibits import (
@@ -554,7 +555,9 @@ def test_ablation_tells_of_each_split_by_itself():
 def test_the_figure_of_an_ablation_says_what_a_step_repairs():
     fallen = {"drawn by budget": 0.1}
     done = [
-        replace(one, result=one.result | {"accuracy": fallen.get(one.cell.variant, one.result["accuracy"])})
+        replace(
+            one, result=one.result.model_copy(update={"accuracy": fallen.get(one.cell.variant, one.result.accuracy)})
+        )
         for one in ablated(0.6)
     ]
     title = ablation.page_of("fashion-mnist", "quick", done).drawings[0].draw().get_suptitle().replace("\n", " ")
@@ -727,13 +730,13 @@ def test_the_sampler_that_cannot_undo_its_draw_is_said_to_be_weighed_otherwise()
 def test_cells_of_different_code_or_data_are_said_to_be():
     done = [one for one in whole_table(0.1) if one.cell.variant == TUNED and one.cell.sampler != "fed-cbs"]
     assert accuracy_table.page_of("fashion-mnist", "quick", done).warnings == ()
-    all_older = [replace(one, manifest={**one.manifest, "code": "e" * 64}) for one in done]
+    all_older = [replace(one, manifest=one.manifest.model_copy(update={"code": "e" * 64})) for one in done]
     (stale,) = accuracy_table.page_of("fashion-mnist", "quick", all_older).warnings
     assert stale.startswith("All cells were run by another version")
-    older = replace(done[0], manifest={**done[0].manifest, "code": "e" * 64})
+    older = replace(done[0], manifest=done[0].manifest.model_copy(update={"code": "e" * 64}))
     (warning,) = accuracy_table.page_of("fashion-mnist", "quick", [older, *done[1:]]).warnings
     assert "different versions of fedpcs's code" in warning
-    forced = replace(done[0], manifest={**done[0].manifest, "forced": [{"at": "noon"}]})
+    forced = replace(done[0], manifest=a_manifest(forced=[{"at": "noon", "differences": []}]))
     assert "by force" in str(accuracy_table.page_of("fashion-mnist", "quick", [forced, *done[1:]]).warnings)
 
 

@@ -33,7 +33,9 @@ def cells_of(ratio: float, samplers: Sequence[str] = SAMPLERS) -> list[Cell]:
 def flat(cell: Cell, accuracy: Callable[[int], float]) -> Done:
     """A cell with an accuracy of its own in every round."""
     done = made(cell, accuracy(ROUNDS - 1))
-    return replace(done, rounds=tuple({**line, "accuracy": accuracy(line["round"])} for line in done.rounds))
+    return replace(
+        done, rounds=tuple(line.model_copy(update={"accuracy": accuracy(line.round)}) for line in done.rounds)
+    )
 
 
 def one_group(lead: Callable[[str, int, int], float], samplers: Sequence[str] = SAMPLERS) -> Group:

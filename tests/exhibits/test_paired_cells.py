@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made_cells import made
+from made_records import a_manifest
 from scipy import stats
 
 from fedpcs.errors import InvalidInput
@@ -66,12 +67,12 @@ def test_seeds_that_agree_to_the_record_are_believed_to_one_record_and_no_furthe
     found, reach = against(one, other), stats.t.ppf(0.975, 2) * 1e-4 / np.sqrt(3.0)
     assert (found.low, found.high) == pytest.approx((1e-4 - reach, 1e-4 + reach))
     assert not found.is_above
-    paid = against(replace(one, done=tuple(_paid(cell, 101.0) for cell in one.done)), other, of=("paid",))
+    paid = against(replace(one, trials=tuple(_paid(cell, 101.0) for cell in one.done)), other, of="paid")
     assert (paid.low, paid.high) == (1.0, 1.0)
 
 
 def _paid(done: Done, amount: float) -> Done:
-    return replace(done, result={**done.result, "paid": amount})
+    return replace(done, result=done.outcome.model_copy(update={"paid": amount}))
 
 
 @pytest.mark.parametrize(("factor", "is_sure"), [(0.9, True), (1.1, False)])
@@ -126,6 +127,6 @@ def test_rewards_are_the_mean_of_what_was_paid_with_its_spread() -> None:
 def test_cells_of_different_versions_of_a_library_are_said_to_be(library: str) -> None:
     done = [made(CELLS["random", seed], 0.8) for seed in SEEDS]
     assert mixed(done) == ()
-    other = replace(done[0], manifest={**done[0].manifest, library: "0.0.1"})
+    other = replace(done[0], manifest=a_manifest(libraries=done[0].manifest.libraries | {library: "0.0.1"}))
     (warning,) = mixed([other, *done[1:]])
     assert f"different versions of {library};" in warning

@@ -160,16 +160,16 @@ def test_a_damaged_checkpoint_is_passed_over_and_said_so(unfinished, whole, dama
 
 def test_a_checkpoint_that_cannot_be_read_is_passed_over(unfinished, whole, monkeypatch):
     """A sector that is gone: the disk itself reports an error."""
-    newest, read = newest_first(unfinished)[0], checkpoint.read_bytes
+    newest, read = newest_first(unfinished)[0], checkpoint.read_arrays
 
-    def reading(path, most_bytes):
+    def reading(path):
         if path == newest:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return read(path, most_bytes)
+        return read(path)
 
     watcher = Watcher()
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "read_bytes", reading)
+        patch.setattr(checkpoint, "read_arrays", reading)
         resume_run(unfinished, watcher)
     assert any(newest.name in words for words in watcher.said)
     assert outcome(unfinished) == outcome(whole)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_records import a_manifest, a_round
 from matplotlib.figure import Figure
 from pages import Reader
 from pages import read as read_page
@@ -36,6 +37,7 @@ from fedpcs.studies.comparison import MEASURES
 from fedpcs.studies.promise import promise
 from fedpcs.studies.run_files import read_run
 from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.trial.records import TrialResult
 from fedpcs.trial.run_store import RunStore
 
 ACCURACY = {"fedpcs": [0.80, 0.82, 0.84], "random": [0.79, 0.83, 0.81]}
@@ -61,7 +63,8 @@ def lines(config: RunConfig, accuracy: float, rng: np.random.Generator, num_roun
         is_due = (index + 1) % config.evaluate_every == 0 or index + 1 == config.rounds
         none = {"minimum": 0.0, "median": 0.0, "maximum": 0.0}
         found.append(
-            {
+            a_round(index).model_dump()
+            | {
                 "round": index,
                 "attempt": 1 if index == 1 else 0,
                 "cohort": cohort,
@@ -72,6 +75,7 @@ def lines(config: RunConfig, accuracy: float, rng: np.random.Generator, num_roun
                 "left": [],
                 "rule": "hajek",
                 "draw": {
+                    **a_round(0).draw.model_dump(),
                     "evenness": 0.5 + 0.4 * progress,
                     "inclusion_gap": 0.1,
                     "inclusion_score": 1.0,
@@ -147,8 +151,8 @@ def write_run(
     store, trials = RunStore(folder), {}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.toml").write_text(as_toml(config), encoding="utf-8")
-    about = {"data": {"name": "digits", "checksum": "c0ffee", "num_test": 1000}, "fedpcs": "9.8.7", "forced": []}
-    about = {**about, "config": config.model_dump(mode="json"), "notes": [], "data_dir": None, **(manifest or {})}
+    about = a_manifest(config).model_dump()
+    about |= {"data": {**about["data"], "checksum": "c0ffee"}, "libraries": {"fedpcs": "9.8.7"}, **(manifest or {})}
     (folder / "manifest.json").write_text(json.dumps(about))
     for name, values in accuracy.items():
         for index, (seed, value) in enumerate(zip(config.seeds, values, strict=True)):
@@ -263,7 +267,11 @@ def test_nothing_is_fetched_and_no_script_runs(page):
 def test_hostile_words_are_shown_and_not_obeyed(tmp_path, monkeypatch):
     hostile = '"><script>alert(1)<img src=x onerror=alert(1)>$x_{$:Own'
     mathematics = "$x_{$:Own"
-    manifest = {"notes": [hostile], "torch": hostile, "forced": [{"at": "today", "differences": [hostile]}]}
+    manifest = {
+        "notes": [hostile],
+        "libraries": {"torch": hostile},
+        "forced": [{"at": "today", "differences": [hostile]}],
+    }
     config = configuration("seeds=[0]", f"sampling.samplers={json.dumps(['fedpcs', hostile, mathematics])}")
     made = write_run(
         tmp_path,
@@ -508,7 +516,7 @@ def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_pa
     made = write_run(tmp_path, configuration(), ACCURACY, changes={"ended_by": "budget"})
     trial = made.store.trial("fedpcs", 0)
     trial.log.write_text("")
-    trial.finish({**made.trials["fedpcs", 0], "rounds": 0})
+    trial.finish(TrialResult.model_validate({**made.trials["fedpcs", 0], "rounds": 0}))
     assert cells(made)["rounds"] == {
         "fedpcs": "0–5 of 5; 3 ended as nobody could afford another round",
         "random": "5 of 5; 3 ended as nobody could afford another round",
@@ -674,7 +682,7 @@ def test_a_log_that_lacks_what_is_shown_is_refused_by_name(made: MadeUp, key: st
         (lambda found: {**found, "accuracy": "high"}, "accuracy"),
         (lambda found: {**found, "game": 3}, "game"),
         (lambda found: {**found, "spent": {}}, "spent.rho must be given"),
-        (lambda found: {**found, "rounds": 6}, "has 5 of the 6 rounds"),
+        (lambda found: {**found, "rounds": 6}, "has 5 of 6 rounds"),
     ],
 )
 def test_a_result_that_cannot_be_shown_is_refused_by_name(

@@ -14,8 +14,8 @@ from fedpcs.report import run_figures
 from fedpcs.report.page_export import export_csv
 from fedpcs.report.run_page import write_report
 from fedpcs.report.study_page import comparison_page
-from fedpcs.studies.cell_store import Done
 from fedpcs.studies.grid import Cell
+from fedpcs.studies.results import TrialData
 from fedpcs.trial.run import start_run
 
 SAMPLERS, SEEDS = ("fedpcs", "random"), (0, 1)
@@ -32,11 +32,13 @@ def store(tmp_path_factory):
 def sweep(store):
     """The same trials as a sweep's page."""
     done = []
-    for result in store.result["trials"]:
-        sampling = store.config().sampling.model_copy(update={"samplers": [result["sampler"]]})
-        config = store.config().model_copy(update={"sampling": sampling, "seeds": [result["seed"]]})
-        trial = store.trial(result["sampler"], result["seed"])
-        done.append(Done(Cell(config, "", {}), trial.result, tuple(trial.rounds()), store.manifest, 1.0, trial.folder))
+    for result in store.result.trials:
+        sampling = store.config().sampling.model_copy(update={"samplers": [result.sampler]})
+        config = store.config().model_copy(update={"sampling": sampling, "seeds": [result.seed]})
+        trial = store.trial(result.sampler, result.seed)
+        done.append(
+            TrialData(Cell(config, "", {}), trial.result, tuple(trial.rounds()), store.manifest, 1.0, trial.folder)
+        )
     return comparison_page("tiny", done)
 
 

@@ -37,14 +37,14 @@ from fedpcs.studies import pool as sweep
 from fedpcs.studies.cell_process import run_cell
 from fedpcs.studies.cell_store import CellStore
 from fedpcs.studies.estimate import estimate
-from fedpcs.studies.grid import Cell, kept_key, make_cells, make_sweep_config
+from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.groups import against, best_of, group
 from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.progress import plan_words
 from fedpcs.trial import run, schedule_store
 from fedpcs.trial.assemble import load_for
-from fedpcs.trial.config import as_toml, load_run_config, make_run_config
+from fedpcs.trial.config import as_toml, load_run_config
 from fedpcs.trial.run_store import locked
 
 TINY = {
@@ -62,6 +62,11 @@ TINY = {
 }
 
 
+def with_gain(one, gain):
+    """A trial's result with another exploitability."""
+    return one.result.model_copy(update={"game": one.result.game.model_copy(update={"exploitability": gain})})
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """(cells, store) of a sweep that was left alone."""
@@ -72,7 +77,7 @@ def whole(tmp_path_factory):
 
 
 def accuracies(cells, store):
-    return [store.read(cell).result["accuracy"] for cell in cells]
+    return [store.read(cell).result.accuracy for cell in cells]
 
 
 def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
@@ -80,7 +85,7 @@ def test_cells_come_to_what_runs_of_their_own_come_to(whole, tmp_path):
 
     cells, store = whole
     alone = start_run(cells[0].config, tmp_path / "alone")
-    trial = alone.result["trials"][0]
+    trial = alone.result.trials[0]
     assert trial == store.read(cells[0]).result
     assert len(store.read(cells[0]).rounds) == 3
     assert store.read(cells[0]).seconds > 0.0
@@ -134,12 +139,12 @@ def test_a_cell_that_other_libraries_began_is_begun_again(whole, tmp_path):
     cells, store = whole
     copy = copied(store, tmp_path, cells[:1])
     folder = copy.run_of(cells[0]).folder
-    harm(copy, cells[0], "manifest.json", lambda text: json.dumps(json.loads(text) | {"torch": "0.1"}))
+    harm(copy, cells[0], "manifest.json", lambda text: json.dumps(json.loads(text) | {"libraries": {"torch": "0.1"}}))
     (folder / "result.json").unlink()
     copy.trial_of(cells[0]).log.write_text("of other libraries")
     run_cell(folder, cells[0].config, None, copy.games)
     assert copy.read(cells[0]).result == store.read(cells[0]).result
-    assert copy.read(cells[0]).manifest["torch"] == store.read(cells[0]).manifest["torch"]
+    assert copy.read(cells[0]).manifest.libraries == store.read(cells[0]).manifest.libraries
 
 
 def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
@@ -423,52 +428,6 @@ def test_a_page_is_left_alone_where_its_cells_are_gone(whole, tmp_path):
     assert (page.read_bytes(), page.with_name("cells.csv").read_bytes()) == before
 
 
-def as_an_older_version_kept_it(folder):
-    """Under another key, and without a setting that version did not know."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    del manifest["config"]["data"]["features"]
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder.rename(folder.with_name(f"{folder.name.rpartition('-')[0]}-{'0' * 16}"))
-
-
-@pytest.mark.parametrize(("sampler", "rule"), [("fedpcs", "hajek"), ("random", "hajek"), ("fed-cbs", "own")])
-@pytest.mark.parametrize("mode", ["client", "none"])
-def test_cells_of_the_default_rule_of_older_versions_are_not_taken_for_cells_of_this_ones(sampler, rule, mode):
-    def cell(rule):
-        sampling = {"samplers": [sampler], "rule": rule}
-        return Cell(make_run_config({"sampling": sampling, "privacy": {"mode": mode}}), "", {})
-
-    kept = cell("default").config.model_dump(mode="json")
-    assert kept_key(kept) == cell("default").key
-    del kept["sampling"]["weight_cap"], kept["sampling"]["by_design"]  # an older version knew neither
-    assert kept_key(kept) == cell(rule).key != cell("default").key
-    assert kept_key({**kept, "sampling": {**kept["sampling"], "rule": "precision"}}) == cell("precision").key
-
-
-def test_cells_that_an_older_version_has_named_otherwise_are_found(whole, tmp_path, monkeypatch):
-    cells, store = whole
-    older = CellStore(tmp_path / "older")
-    shutil.copytree(store.folder, older.folder)
-    kept = as_an_older_version_kept_it(older.run_of(cells[0]).folder)
-    monkeypatch.setattr(sweep, "_start", lambda *_: pytest.fail("a cell was run again"))
-    assert run_cells(cells, older) == {}
-    assert accuracies(cells, older) == accuracies(cells, store)
-    compare.remember_sweep(tmp_path, make_sweep_config(TINY), older.folder, "")
-    study.write_sweep(tmp_path)
-    assert [row["folder"] for row in table_of(tmp_path)] == [kept.name, *(cell.folder_name for cell in cells[1:])]
-
-
-def test_a_folder_of_another_cell_is_not_taken_for_an_older_name_of_it(whole, tmp_path):
-    cells, store = whole
-    other = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "training.learning_rate": 0.07}}))
-    assert [cell.place for cell in other] == [cell.place for cell in cells]
-    assert not any(store.is_done(cell) for cell in other)
-    damaged = CellStore(tmp_path)
-    shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
-    (as_an_older_version_kept_it(damaged.run_of(cells[0]).folder) / "manifest.json").write_text("{")
-    assert not damaged.is_done(cells[0])
-
-
 def test_a_page_is_left_alone_where_none_of_its_cells_is_found(whole, tmp_path):
     cells, store = whole
     shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
@@ -497,7 +456,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     done = [store.read(cell) for cell in cells]
     spent = spent_by_client(done).epsilon
     for one in done:
-        every, known = spent[one.cell.key], one.result["spent"]
+        every, known = spent[one.cell.key], one.result.spent
         assert every.shape == (one.cell.config.data.num_clients,)
         charged = every[every > 0.0]
         assert charged.size == known["num_clients"]
@@ -530,9 +489,7 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
 def test_a_sweep_names_its_seeds_and_calls_a_gain_of_rounding_nothing(whole):
     cells, store = whole
     done = [store.read(cell) for cell in cells]
-    nobody = [
-        replace(one, result={**one.result, "game": {**one.result["game"], "exploitability": 0.0}}) for one in done
-    ]
+    nobody = [replace(one, result=with_gain(one, 0.0)) for one in done]
     page = comparison_page("tiny", nobody)
     assert page.facts.startswith("digits; 8 clients, one draw of their preferences; ")
     assert page.facts.endswith(f"seeds {', '.join(map(str, make_sweep_config(TINY).seeds))}")
@@ -547,12 +504,17 @@ def test_what_a_grid_varies_is_no_warning_and_is_told(whole):
     varied = {**TINY, "set": fixed, "grid": {"data.num_clients": [8, 9], "data.validation_share": [0.2]}}
     first, *_, last = make_cells(make_sweep_config(varied))
     one, other = store.read(cells[0]), store.read(cells[1])
-    data = {**other.manifest["data"], "num_train": 7}
-    done = [replace(one, cell=first), replace(other, cell=last, manifest={**other.manifest, "data": data})]
+    data = other.manifest.data.model_copy(update={"num_train": 7})
+    done = [
+        replace(one, cell=first),
+        replace(other, cell=last, manifest=other.manifest.model_copy(update={"data": data})),
+    ]
     page = comparison_page("grid", done)
     assert [words for words in page.warnings if "are paid all the same" not in words] == []  # it has no noise
     assert "; 8–9 clients, " in page.facts
-    harmed = replace(done[1], manifest={**other.manifest, "data": {**data, "checksum": "0"}})
+    harmed = replace(
+        done[1], manifest=other.manifest.model_copy(update={"data": data.model_copy(update={"checksum": "0"})})
+    )
     assert "different data sets" in str(comparison_page("grid", [done[0], harmed]).warnings)
 
 
@@ -561,7 +523,7 @@ def test_clients_that_play_no_game_have_no_exploitability(whole, behaviour):
     cells, store = whole
     (unmoved, *_) = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "game.behaviour": behaviour}}))
     one = store.read(cells[0])
-    known = replace(one, result={**one.result, "game": {**one.result["game"], "exploitability": 1e-17}})
+    known = replace(one, result=with_gain(one, 1e-17))
     played, still = comparison_page("tiny", [known, replace(known, cell=unmoved)]).records
     assert (played["exploitability"], still["exploitability"]) == (1e-17, None)
 
@@ -659,7 +621,7 @@ DAMAGES = [
     ("manifest.json", halved, "cannot be read"),
     ("manifest.json", lambda text: "[" * 100_000, "cannot be read"),
     ("manifest.json", lambda text: "{}", "must be given"),
-    ("manifest.json", lambda text: '{"code": "c", "data": 3}', "data must be a table"),
+    ("manifest.json", lambda text: json.dumps(json.loads(text) | {"data": 3}), "data must be a table"),
     ("manifest.json", without("config"), "config must be given"),
     ("manifest.json", lambda text: text.replace('"rounds": 3', '"rounds": 4'), "is not the cell"),
     ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"accuracy": 1.7}), "accuracy"),
@@ -669,7 +631,7 @@ DAMAGES = [
     ("trials/*/result.json", without("disclosure"), "disclosure must be given"),
     ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"spent": {}}), "spent.rho must be given"),
     ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"num_test": "many"}), "got 'many'"),
-    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not the cell"),
+    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not of "),
 ]
 
 
@@ -799,7 +761,7 @@ def test_trainings_that_ended_early_are_named(whole):
     cells, store = whole
     done = [store.read(cell) for cell in cells]
     assert not any("ended before" in words for words in comparison_page("tiny", done).warnings)
-    short = [replace(done[0], result={**done[0].result, "rounds": 2}), *done[1:]]
+    short = [replace(done[0], result=done[0].result.model_copy(update={"rounds": 2})), *done[1:]]
     (said,) = [words for words in comparison_page("tiny", short).warnings if "ended before" in words]
     assert said.startswith("1 of 4 trainings")
     assert f"({cells[0].words}: 2 of 3)" in said

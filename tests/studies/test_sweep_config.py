@@ -56,7 +56,7 @@ def test_settings_of_no_sampler_are_refused():
 
 
 def test_a_key_is_given_once_in_flags_and_lists_may_be_on_the_grid():
-    with pytest.raises(InvalidInput, match="--set rounds and --grid rounds give one key twice"):
+    with pytest.raises(InvalidInput, match=r"set\.rounds is on the grid too"):
         read_sweep(None, grid=["rounds=3,4"], overrides=["rounds=3"])
     bounds = read_sweep(None, grid=["game.budget_bounds=[0.01,12.0],[0.02, 12.0]"]).grid["game.budget_bounds"]
     assert bounds == [[0.01, 12.0], [0.02, 12.0]]
@@ -161,35 +161,26 @@ def test_a_flag_overrules_its_key_however_the_file_writes_it(tmp_path):
     [
         ("[grid]\nrounds = [2, 3]\n", {"overrides": ["rounds=7"]}, {7}),
         ("[set]\nrounds = 9\n", {"grid": ["rounds=2,3"]}, {2, 3}),
+        ("[per_sampler.random]\nrounds = 3\n", {"overrides": ["rounds=5"]}, {5}),
+        ('[[variants]]\nlabel = "a"\nset = {rounds = 3}\n', {"overrides": ["rounds=5"]}, {5}),
     ],
 )
-def test_a_flag_overrules_its_key_wherever_the_file_has_it(tmp_path, text, flags, rounds):
+def test_a_flag_wins_wherever_the_file_has_its_key(tmp_path, text, flags, rounds):
     path = tmp_path / "sweep.toml"
     path.write_text(f'samplers = ["random"]\nseeds = [0]\n{text}')
     assert {cell.config.rounds for cell in make_cells(read_sweep(str(path), **flags))} == rounds
 
 
-@pytest.mark.parametrize(
-    ("text", "flags", "words"),
-    [
-        ("[per_sampler.fedpcs]\nrounds = 3\n", {"overrides": ["rounds=5"]}, "overruled by per_sampler.fedpcs.rounds"),
-        ('[[variants]]\nlabel = "a"\nset = {rounds = 3}\n', {"overrides": ["rounds=5"]}, "overruled by variants.a"),
-        ('[[variants]]\nlabel = "a"\nsamplers = ["random"]\n', {"samplers": "delta"}, "--samplers has no effect"),
-        ("[grid]\ntraining = [{batch_size = 8}]\n", {"overrides": ["training.batch_size=9"]}, "is on the grid too"),
-    ],
-)
-def test_a_flag_that_would_change_nothing_is_refused(tmp_path, text, flags, words):
+def test_samplers_of_a_flag_are_those_of_every_variant(tmp_path):
     path = tmp_path / "sweep.toml"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=words):
-        read_sweep(str(path), **flags)
+    path.write_text('seeds = [0]\n[[variants]]\nlabel = "a"\nsamplers = ["random"]\n')
+    assert [cell.sampler for cell in make_cells(read_sweep(str(path), samplers="delta"))] == ["delta"]
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"set": {"sampling": {"samplers": ["random"]}}}, "set.sampling.samplers: give name"),
-        ({"set": {'"sampling".samplers': ["random"]}}, "set.sampling.samplers: give name"),
         (
             {"per_sampler": {"fedpcs": {"sampling": {"samplers": ["random"]}}}},
             "per_sampler.fedpcs.sampling.samplers: g",
@@ -220,24 +211,16 @@ def test_a_flag_that_would_change_nothing_is_refused(tmp_path, text, flags, word
             {"samplers": []},
             "samplers must be a list with at least 1 in it, got .*. Add what is missing, or leave it out",
         ),
-        ({"per_sampler": {"nobody": {}}}, "Add it to them, or take it out"),
         ({"grid": {"rounds": [3, 3]}}, "are the same run. Take out one of them"),
         ({"seeds": [0, 0]}, "seeds must be distinct"),
-        ({"seeds": []}, "seeds"),
         ({"samplers": ["random", "random"]}, "samplers must be distinct"),
         ({"grid": {"rounds": []}}, "grid.rounds must list at least one value"),
         ({"grid": {"seeds": [[0], [1]]}}, "grid.seeds: give name, samplers and seeds at the top"),
-        ({"set": {"name": "other"}}, "set.name: give name"),
-        ({"variants": [{"label": "a", "set": {"sampling.samplers": ["delta"]}}]}, "variants.a.sampling.samplers: give"),
-        ({"variants": [{"label": "a", "samplers": []}]}, "samplers"),
-        ({"per_sampler": {"fedpcs": {"rounds": 3}}, "grid": {"rounds": [3, 4]}}, "per_sampler.fedpcs.rounds is on"),
         ({"gird": {}}, "unknown key 'gird'"),
         ({"per_sampler": {"nobody": {}}}, "per_sampler names 'nobody'"),
-        ({"set": {"privacy.clip": 1.0}}, "unknown key 'privacy.clip'"),
-        ({"set": {"rounds": 1}}, "rounds must be"),
         ({"grid": {"rounds": [3, float("nan")]}}, "rounds"),
         ({"grid": {"engine.num_workers": [1, 2]}}, "are the same run"),
-        ({"variants": [{"label": "a"}, {"label": "a"}]}, "distinct labels"),
+        ({"variants": [{"label": "a"}, {"label": "a"}]}, "labels of variants must be distinct"),
         ({"base": "no-such-preset"}, "no-such-preset"),
         ({"base": "a\0b"}, "cannot be read: embedded null byte"),
         (

@@ -12,7 +12,8 @@ from fedpcs._inclusion import inclusion_probability
 from fedpcs.learning.server import first_state
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.trial.records import Spread, spent_so_far, spread
+from fedpcs.trial.records import RoundRecord, Spent, Spread
+from fedpcs.trial.round_log import spent_so_far, spread
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=20))
@@ -24,7 +25,7 @@ def test_a_spread_is_least_median_greatest(values):
 
 
 def test_a_spread_of_nothing_is_zero():
-    assert spread([]) == Spread(0.0, 0.0, 0.0)
+    assert spread([]) == Spread(minimum=0.0, median=0.0, maximum=0.0)
 
 
 @pytest.mark.parametrize(("is_gaussian", "law"), [(True, "exact"), (False, "tight")])
@@ -34,14 +35,14 @@ def test_spent_is_over_clients_that_were_ever_charged(is_gaussian, law):
     nanos = np.array([0, 5, 0, 3, 8, 1, 0, 0]) * 10**8
     found = spent_so_far(type(state)(**{**vars(state), "spent": nanos}), 1e-5, is_gaussian)
     assert found.num_clients == 4
-    assert found.rho == Spread(0.1, 0.4, 0.8)
+    assert found.rho == Spread(minimum=0.1, median=0.4, maximum=0.8)
     each = [to_epsilon(Rho(one * 10**8), 1e-5, law) for one in (1, 3, 5, 8)]
     assert (found.epsilon.minimum, found.epsilon.maximum) == (each[0], each[-1])
     assert found.epsilon.median == pytest.approx(np.median(each), rel=1e-15)  # the median of ε, not the ε of a median
     odd = spent_so_far(type(state)(**{**vars(state), "spent": nanos * (nanos != 10**8)}), 1e-5, is_gaussian)
     assert (odd.rho.median, odd.epsilon.median) == (0.5, to_epsilon(Rho(5 * 10**8), 1e-5, law))
     nobody = spent_so_far(state, 1e-5, is_gaussian)
-    assert (nobody.num_clients, nobody.rho, nobody.epsilon) == (0, Spread(0, 0, 0), Spread(0, 0, 0))
+    assert nobody == Spent(rho=spread([]), epsilon=spread([]), num_clients=0)
 
 
 def rounds_of(folder, **sampling):
@@ -126,4 +127,4 @@ def test_evaluations_come_when_due_and_at_the_end(played):
 
 def test_lines_are_json_without_surprises(played):
     for record in played[2].rounds():
-        assert json.loads(json.dumps(record, allow_nan=False)) == record
+        assert RoundRecord.model_validate(json.loads(json.dumps(record.model_dump(), allow_nan=False))) == record

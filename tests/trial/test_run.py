@@ -19,6 +19,7 @@ from fedpcs.learning.models import make_model
 from fedpcs.sampling import SAMPLERS
 from fedpcs.trial import assemble as trial_plan
 from fedpcs.trial import run
+from fedpcs.trial.records import StudyResult
 from fedpcs.trial.run_store import RunStore
 
 
@@ -32,14 +33,14 @@ def test_every_sampler_runs_end_to_end(tmp_path, name):
     config = tiny(sampling={"samplers": [name]}, data={"partition": "dirichlet"})
     finished, store = play(tmp_path, config)
     records = store.rounds()
-    assert (finished.ended_by, [record["round"] for record in records]) == ("rounds", [0, 1, 2])
+    assert (finished.ended_by, [record.round for record in records]) == ("rounds", [0, 1, 2])
     assert np.isfinite(finished.model).all()
     drawn = np.zeros(8, int)
     for record in records:
-        drawn[record["cohort"]] += 1
-        assert record["heard"] == record["cohort"] != []
+        drawn[record.cohort] += 1
+        assert record.heard == record.cohort != []
     assert finished.state.tally.drawn.tolist() == drawn.tolist()
-    charged = sum(len(record["cohort"]) for record in records)
+    charged = sum(len(record.cohort) for record in records)
     assert len(rows_of(store, "charges")) == len(rows_of(store, "rewards")) == charged
 
 
@@ -165,15 +166,15 @@ def finished_run(tmp_path_factory):
 def test_a_run_keeps_what_it_was_asked_for(finished_run):
     config, store, _ = finished_run
     assert store.config() == config
-    assert store.manifest["config"] == config.model_dump(mode="json")
-    assert store.manifest["data"]["name"] == "digits"
+    assert store.manifest.config == config.model_dump(mode="json")
+    assert store.manifest.data.name == "digits"
 
 
 def test_a_result_has_every_trial_in_the_order_asked_for(finished_run):
     _, store, watcher = finished_run
     result = store.result
-    assert [(trial["sampler"], trial["seed"]) for trial in result["trials"]] == [("fedpcs", 0), ("random", 0)]
-    assert result["is_exhausted"] is False
+    assert [(trial.sampler, trial.seed) for trial in result.trials] == [("fedpcs", 0), ("random", 0)]
+    assert result.is_exhausted is False
     assert len(watcher.records) == 6
     run.raise_if_exhausted(store)
 
@@ -181,26 +182,26 @@ def test_a_result_has_every_trial_in_the_order_asked_for(finished_run):
 def test_the_model_that_is_kept_is_the_one_that_was_scored(finished_run):
     config, store, _ = finished_run
     dataset = load_dataset("digits")
-    for trial in store.result["trials"]:
+    for trial in store.result.trials:
         model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=99)
-        kept = torch.load(store.trial(trial["sampler"], 0).folder / "model.pt", weights_only=True)
+        kept = torch.load(store.trial(trial.sampler, 0).folder / "model.pt", weights_only=True)
         model.load_state_dict(kept)
         inputs, targets = prepared(config)[2].tests(0, len(dataset.test_targets))
         with torch.no_grad():
             scores = model(inputs)
-        assert trial["accuracy"] == pytest.approx(float((scores.argmax(1) == targets).float().mean()), abs=1e-6)
-        assert trial["loss"] == pytest.approx(float(functional.cross_entropy(scores, targets)), rel=1e-5)
+        assert trial.accuracy == pytest.approx(float((scores.argmax(1) == targets).float().mean()), abs=1e-6)
+        assert trial.loss == pytest.approx(float(functional.cross_entropy(scores, targets)), rel=1e-5)
 
 
 def test_what_was_spent_and_owed_is_what_the_ledger_has(finished_run):
     _, store, _ = finished_run
-    for trial in store.result["trials"]:
-        with closing(sqlite3.connect(store.trial(trial["sampler"], 0).ledger)) as ledger:
+    for trial in store.result.trials:
+        with closing(sqlite3.connect(store.trial(trial.sampler, 0).ledger)) as ledger:
             spent = dict(ledger.execute("SELECT client, SUM(rho_nanos) FROM charges GROUP BY client").fetchall())
             (paid,) = ledger.execute("SELECT SUM(amount_nanos) FROM rewards").fetchone()
-        assert trial["spent"]["rho"]["maximum"] == pytest.approx(max(spent.values()) / 1e9)
-        assert trial["spent"]["num_clients"] == len(spent)
-        assert trial["paid"] == pytest.approx(paid / 1e9, abs=1e-6)
+        assert trial.spent.rho.maximum == pytest.approx(max(spent.values()) / 1e9)
+        assert trial.spent.num_clients == len(spent)
+        assert trial.paid == pytest.approx(paid / 1e9, abs=1e-6)
 
 
 def test_resuming_what_is_done_does_nothing_and_says_so(finished_run):
@@ -253,7 +254,7 @@ def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, 
 
 def test_an_exhausted_run_is_told_from_a_finished_one(tmp_path):
     store = RunStore(tmp_path)
-    store.finish({"name": "x", "trials": [], "is_exhausted": True})
+    store.finish(StudyResult(name="x", trials=[], is_exhausted=True))
     with pytest.raises(BudgetExhausted) as ended:
         run.raise_if_exhausted(store)
     assert ended.value.exit_code == 4
@@ -293,7 +294,7 @@ def test_a_game_is_shared_by_those_who_play_it_whatever_their_order(tmp_path, sa
         privacy={"mode": "none"}, sampling={"samplers": samplers, "rule": "default"}, game={"selection": "budget-aware"}
     )
     store = run.start_run(config, tmp_path / "run")
-    standing = {trial["sampler"]: trial["game"]["standing"] for trial in store.result["trials"]}
+    standing = {trial.sampler: trial.game.standing for trial in store.result.trials}
     assert standing == {"random": "not-played", "fedpcs": "converged"}
 
 
@@ -301,28 +302,7 @@ def test_validation_records_are_never_called_test_records(tmp_path):
     from fedpcs.report.run_page import write_report
 
     store = run.start_run(tiny(data={"validation_share": 0.3}), tmp_path / "run")
-    assert store.manifest["data"]["evaluated_on"] == "validation records"
+    assert store.manifest.data.evaluated_on == "validation records"
     page = write_report(store).read_text()
     assert "test records the last model" not in page
     assert "Share of validation records" in page
-
-
-def test_a_run_of_an_older_version_is_shown_and_not_resumed_without_saying_why(tmp_path):
-    """As a run was written before features, validation and ablations came, and before one's own code was looked at."""
-    from fedpcs.report.run_page import write_report
-
-    folder = tmp_path / "run"
-    store = run.start_run(tiny(), folder)
-    lines = (folder / "config.toml").read_text().splitlines()
-    newer = ("features", "validation_share", "selection")
-    (folder / "config.toml").write_text("\n".join(line for line in lines if not line.startswith(newer)) + "\n")
-    manifest = store.manifest
-    for table, name in (("data", "features"), ("data", "validation_share"), ("game", "selection")):
-        del manifest["config"][table][name]
-    del manifest["own_code"], manifest["data"]["evaluated_on"]
-    (folder / "manifest.json").write_text(json.dumps({**manifest, "code": "an older one"}))
-    assert "test records" in write_report(store).read_text()
-    assert run.resume_run(folder).result is not None
-    (folder / "result.json").unlink()
-    with pytest.raises(InvalidInput, match="code was 'an older one'"):
-        run.resume_run(folder)

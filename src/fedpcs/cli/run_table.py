@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,6 +16,7 @@ from fedpcs.report.headline import headline
 from fedpcs.studies.comparison import HEADINGS, Comparison, compare_each
 from fedpcs.studies.paired import SPENT_MEANING, spent_over_seeds
 from fedpcs.studies.promise import paid_for_nothing, standing
+from fedpcs.trial.records import StudyResult, TrialResult
 from fedpcs.trial.run_store import RunStore
 
 _RUNS = Path("fedpcs-runs")
@@ -33,26 +33,24 @@ def new_folder(name: str) -> Path:
 
 def print_run(store: RunStore, *, as_json: bool) -> None:
     """Print what a run came to, what is sure first: a sentence and two tables, or one JSON object."""
-    result = store.result or {"trials": []}
-    samplers = dict.fromkeys(trial["sampler"] for trial in result["trials"])
-    compared = compare_each(
-        {name: [trial for trial in result["trials"] if trial["sampler"] == name] for name in samplers}
-    )
+    result = store.result or StudyResult(name="", trials=[], is_exhausted=False)
+    samplers = dict.fromkeys(trial.sampler for trial in result.trials)
+    compared = compare_each({name: [trial for trial in result.trials if trial.sampler == name] for name in samplers})
     said = headline(compared) if compared else None
     if as_json:
         told = {"headline": said, "differences": [one.numbers for one in compared]}
-        print(json.dumps({"folder": str(store.folder), **result, **told}))
+        print(json.dumps({"folder": str(store.folder), **result.model_dump(), **told}))
         return
     if said is not None:
         print_differences(said, [("", one) for one in compared])
-    console = print_whole(_table(result["trials"]))
+    console = print_whole(_table(result.trials))
     console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
     privacy = store.config_as_it_stands().privacy
-    console.print(standing(privacy, result["trials"]), soft_wrap=True, highlight=False)
-    reads = [f"{trial['sampler']}: {trial['disclosure']}." for trial in result["trials"] if trial.get("disclosure")]
+    console.print(standing(privacy, result.trials), soft_wrap=True, highlight=False)
+    reads = [f"{trial['sampler']}: {trial.disclosure}." for trial in result.trials if trial.disclosure]
     for words in dict.fromkeys(reads):
         console.print(words, soft_wrap=True, highlight=False)
-    if words := paid_for_nothing(result["trials"]):
+    if words := paid_for_nothing(result.trials):
         console.print(words, soft_wrap=True, highlight=False)
     console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
 
@@ -94,26 +92,26 @@ def print_whole(table: Table) -> Console:
     return console
 
 
-def _table(trials: list[dict[str, Any]]) -> Table:
+def _table(trials: list[TrialResult]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0))
     for name in ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability"):
         # In a narrow terminal what was spent is broken at its slashes: no number is cut.
         is_whole = not name.endswith("spent")
         table.add_column(name, justify="left" if name == "sampler" else "right", no_wrap=is_whole)
-    for sampler in dict.fromkeys(trial["sampler"] for trial in trials):
-        mine = [trial for trial in trials if trial["sampler"] == sampler]
-        gains = [trial["game"]["exploitability"] for trial in mine if trial["game"]["exploitability"] is not None]
+    for sampler in dict.fromkeys(trial.sampler for trial in trials):
+        mine = [trial for trial in trials if trial.sampler == sampler]
+        gains = [trial.game.exploitability for trial in mine if trial.game.exploitability is not None]
         table.add_row(
             sampler,
-            _format.mean_and_spread([trial["accuracy"] for trial in mine]),
+            _format.mean_and_spread([trial.accuracy for trial in mine]),
             _three(mine, "rho"),
             _three(mine, "epsilon"),
-            _format.amount_and_spread([trial["paid"] for trial in mine]),
+            _format.amount_and_spread([trial.paid for trial in mine]),
             _format.gain(max(gains)) if gains else "not played",
         )
     return table
 
 
-def _three(trials: list[dict[str, Any]], unit: str) -> str:
+def _three(trials: list[TrialResult], unit: str) -> str:
     """Return what clients spent over all seeds."""
-    return _format.least_middle_greatest(spent_over_seeds([trial["spent"][unit] for trial in trials]))
+    return _format.least_middle_greatest(spent_over_seeds([trial.spent[unit] for trial in trials]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,6 +39,7 @@ from fedpcs.trial import checkpoint
 from fedpcs.trial.assemble import Trial, device_of, load_for, plan_for, sampler_of
 from fedpcs.trial.config import RunConfig, load_run_config
 from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.records import DataIdentity, RoundRecord
 from fedpcs.trial.results import run_result, trial_result
 from fedpcs.trial.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
 
@@ -150,8 +150,13 @@ def _check_told(sampler: Sampler, say: Callable[[str], None]) -> None:
 
 
 def _opened(folder: Path, config: RunConfig, dataset: Dataset, data_dir: Path | None, notes: list[str]) -> RunStore:
-    tests = {"name": dataset.name, "checksum": dataset.checksum, "num_test": len(dataset.test_targets)}
-    manifest = make_manifest(config, {**tests, "evaluated_on": config.data.evaluated_on}, data_dir, notes)
+    tests = DataIdentity(
+        name=dataset.name,
+        checksum=dataset.checksum,
+        num_test=len(dataset.test_targets),
+        evaluated_on=config.data.evaluated_on,
+    )
+    manifest = make_manifest(config, tests, data_dir, notes)
     if (folder / "manifest.json").exists():
         store = open_run(folder)
         check_same(store, manifest, force=False)
@@ -211,12 +216,12 @@ def _run(
         announcer.ask_missing(connected)
         return connected & announcer.has_answered
 
-    def notify(record: dict[str, Any], seconds: float) -> None:
-        score = "" if record["accuracy"] is None else f", accuracy {_format.share(record['accuracy'])}"
-        heard = f"{len(record['heard'])} of {len(record['cohort'])} heard"
-        drift = record.get("budget_drift")
+    def notify(record: RoundRecord, seconds: float) -> None:
+        score = "" if record.accuracy is None else f", accuracy {_format.share(record.accuracy)}"
+        heard = f"{len(record.heard)} of {len(record.cohort)} heard"
+        drift = record.budget_drift
         strays = "" if drift is None else f", budgets {drift:+.1%} from what was announced"
-        say(f"round {record['round']}: {heard}{score}{strays} ({_format.duration(seconds)})")
+        say(f"round {record.round}: {heard}{score}{strays} ({_format.duration(seconds)})")
 
     trial_store.create()
     settings = Settings(

@@ -164,7 +164,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
                 else f"{reference.mean - printed.mean:+.1f}",
                 f"{float(series.done[0].cell.config.privacy.clip_norm):g}",
                 series.done[0].rounds[-1]["rule"],
-                series.done[0].result["disclosure"] or "nothing",
+                series.done[0].outcome["disclosure"] or "nothing",
             )
         )
     headings = (

@@ -76,7 +76,7 @@ def tune_rules(setting: Setting, bound: float, run: Run) -> dict[str, TriedRules
     found = {place: [done[cell.key] for cell in some] for place, some in cells.items()}
     return {
         name: TriedRules(
-            {rule: tuple(one.result["accuracy"] for one in found[name, rule]) for rule in TRIED},
+            {rule: tuple(one.outcome["accuracy"] for one in found[name, rule]) for rule in TRIED},
             hajek_or_own(name),
         )
         for name in SAMPLERS

@@ -90,7 +90,7 @@ def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str
 
 def _by_bound(cells: Sequence[Cell], done: Sequence[Done], words: str) -> dict[float, tuple[float, ...]]:
     """Return the accuracies of some trainings by W, those of one W in the order of their seeds; all must be done."""
-    reached = {one.cell.key: one.result["accuracy"] for one in done}
+    reached = {one.cell.key: one.outcome["accuracy"] for one in done}
     if missing := sum(cell.key not in reached for cell in cells):
         raise Unfinished(f"{missing} of the {len(cells)} trainings by which W is {words} are not done.")
     found: dict[float, tuple[float, ...]] = {}

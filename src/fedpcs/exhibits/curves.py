@@ -54,7 +54,7 @@ def throughout(found: Group, quantity: str) -> Finding:
     pairs = [_pairs(ours, one, quantity) for one in others]
     rounds = set.intersection(*(set(one) for one in pairs))
     confidence = joint_confidence(len(others) * max(len(rounds), 1))
-    resolution = 1.0 / ours.done[0].result["num_test"] if quantity == "accuracy" else 0.0
+    resolution = 1.0 / ours.done[0].outcome["num_test"] if quantity == "accuracy" else 0.0
     leads = [{now: _lead(*one[now], confidence, resolution) for now in rounds} for one in pairs]
     ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
     behind = sum(any(one[now].is_below for one in leads) for now in rounds)

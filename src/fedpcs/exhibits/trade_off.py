@@ -129,7 +129,7 @@ def _points(groups: Sequence[Group], cost: Cost) -> list[TradeOff]:
     for rule in dict.fromkeys(one.variant.partition(":")[0] for one in groups):
         for series in (series for one in _along(groups, cost, rule) for series in one.series):
             mean, std = summary(series)
-            epsilon, paid = series.mean(*PATHS["epsilon"]), series.mean(*PATHS["paid"])
+            epsilon, paid = series.mean(PATHS["epsilon"]), series.mean(PATHS["paid"])
             point = TradeOff(series.sampler, rule, epsilon, paid, mean, float("nan") if std is None else std)
             lines.setdefault((series.sampler, rule), []).append(point)
     return [
@@ -145,7 +145,7 @@ def _title(groups: Sequence[Group], cost: Cost) -> str:
     if not along:
         return f"Accuracy against {COSTS[cost]}"
     means = [[float(series.accuracy.mean()) for series in one.series] for one in along]
-    costs = [series.mean(*PATHS[cost]) for one in along for series in one.series]
+    costs = [series.mean(PATHS[cost]) for one in along for series in one.series]
     least, most = (cost_number(one, cost) for one in (min(costs), max(costs)))
     apart = 100.0 * max(max(some) - min(some) for some in means)
     reached = f"accuracy goes from {_format.share(min(means[0]))} to {_format.share(max(means[-1]))}"

@@ -37,7 +37,7 @@ MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
 COST_NAMES: dict[Cost, str] = {"epsilon": "a median ε", "paid": "rewards"}
-PATHS: dict[Cost, tuple[str, ...]] = {"epsilon": ("spent", "epsilon", "median"), "paid": ("paid",)}  # in results
+PATHS: dict[Cost, str] = {"epsilon": "spent.epsilon.median", "paid": "paid"}  # in results
 _BARGAIN = "Drawing by budget makes more of what clients spend than drawing at random."
 UNWEIGHABLE = (
     "Samplers that are biased by intention have no inclusion probabilities: rules that divide by them leave them out."
@@ -137,7 +137,7 @@ def _of_fedpcs(groups: Sequence[Group], variant: str) -> tuple[Group, Series] | 
 
 def _findings(series: Series, model: str) -> tuple[Finding, ...]:
     """Hold FedPCS's mean accuracy and its median client's ε to both goals."""
-    middle = max(one.result["spent"]["epsilon"]["median"] for one in series.done)
+    middle = max(one.outcome["spent"]["epsilon"]["median"] for one in series.done)
     is_private = middle <= _MOST_EPSILON
     above = paired_difference(series.accuracy, np.zeros(series.accuracy.size))
     words = (
@@ -171,7 +171,7 @@ def bargain(found: Group, cost: Cost, claim: str, num_comparisons: int = 1) -> l
         return []
     lead = against(ours, rival, num_comparisons)
     extra = against(ours, rival, num_comparisons, of=PATHS[cost])
-    mine, theirs = (cost_number(one.mean(*PATHS[cost]), cost) for one in (ours, rival))
+    mine, theirs = (cost_number(one.mean(PATHS[cost]), cost) for one in (ours, rival))
     costs = f"at {COST_NAMES[cost]} of {mine} against {theirs}, {_extra_words(extra, cost)}"
     told = f"{difference_words(lead)} points from random, {costs}."
     return [Finding(claim, f"{found.words[:1].upper()}{found.words[1:]}: {told}", verdicts.on_bargain(lead, extra))]
@@ -213,7 +213,7 @@ def _point(found: Group, series: Series) -> TradeOff:
     return TradeOff(
         label=series.sampler,
         rule=found.variant,
-        epsilon_median=series.mean("spent", "epsilon", "median"),
+        epsilon_median=series.mean(PATHS["epsilon"]),
         paid=series.mean("paid"),
         accuracy_mean=mean,
         accuracy_std=float("nan") if std is None else std,
@@ -223,6 +223,6 @@ def _point(found: Group, series: Series) -> TradeOff:
 
 def _way(series: Series) -> tuple[tuple[float, float, float], ...]:
     """Return what had been spent and paid, and what had been reached for it, after each round."""
-    quantities = (("spent", "epsilon", "median"), ("paid_so_far",), ("accuracy",))
-    means = [series.curve(*path)[1].mean(axis=0).tolist() for path in quantities]
+    quantities = ("spent.epsilon.median", "paid_so_far", "accuracy")
+    means = [series.curve(path)[1].mean(axis=0).tolist() for path in quantities]
     return tuple(zip(*means, strict=True))

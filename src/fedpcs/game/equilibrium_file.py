@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular
+from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular, packed, write_whole
 from fedpcs._validate import FloatArray
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.equilibrium import Equilibrium
@@ -55,25 +55,20 @@ def check_writable(path: Path) -> None:
 
 
 def write_equilibrium(path: Path, found: Equilibrium) -> None:
-    """Write an equilibrium as .npz: to a temporary file first, then renamed, so no reader sees half of one."""
+    """Write an equilibrium as .npz."""
     crowd = found.game.population
-    temporary = path.with_name(path.name + ".partial")
-    with temporary.open("wb") as stream:
-        np.savez(
-            stream,
-            budget=found.profile.budget,
-            retention=found.profile.retention,
-            reward=found.reward.path,
-            mean_budget=found.profile.mean_budget,
-            privacy_aversion=crowd.privacy_aversion,
-            initial_budget=crowd.initial_budget,
-            weight=crowd.weight,
-            num_samples=crowd.num_samples,
-            cohort_size=found.game.cohort_size,
-        )
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    arrays = packed(
+        budget=found.profile.budget,
+        retention=found.profile.retention,
+        reward=found.reward.path,
+        mean_budget=found.profile.mean_budget,
+        privacy_aversion=crowd.privacy_aversion,
+        initial_budget=crowd.initial_budget,
+        weight=crowd.weight,
+        num_samples=crowd.num_samples,
+        cohort_size=found.game.cohort_size,
+    )
+    write_whole(path, arrays)
 
 
 def read_equilibrium(path: Path) -> StoredEquilibrium:

@@ -57,7 +57,7 @@ def render(run: RunFiles) -> str:
         tables=make_tables(run),
         figures=draw_all(run),
         settings=_settings(run),
-        manifest=_manifest(run.manifest),
+        manifest=_manifest(run.manifest.model_dump()),
         command=_command(run),
         repeats=_repeats(run),
     )
@@ -87,13 +87,13 @@ def _facts(run: RunFiles) -> str:
 
 def _warnings(run: RunFiles) -> list[str]:
     forced = [
-        f"Resumed by force at {one['at']}, so this is not the result of one run: {'; '.join(one['differences'])}."
-        for one in run.manifest.get("forced", [])
+        f"Resumed by force at {one.at}, so this is not the result of one run: {'; '.join(one.differences)}."
+        for one in run.manifest.forced
     ]
     unfinished = (
         f"Not finished: {run.num_done} of {run.num_trials} trials are done. What is said here is said of those."
     )
-    notes = [str(note) for note in run.manifest.get("notes", [])]
+    notes = [str(note) for note in run.manifest.notes]
     return ([unfinished] if run.num_done < run.num_trials else []) + forced + notes
 
 
@@ -136,5 +136,5 @@ def _repeats(run: RunFiles) -> str:
 
 
 def _command(run: RunFiles) -> str:
-    data_dir = run.manifest.get("data_dir")
+    data_dir = run.manifest.data_dir
     return "fedpcs run config.toml" + (f" --data-dir {shlex.quote(str(data_dir))}" if data_dir else "")

@@ -220,11 +220,11 @@ def _spent(sampler: SamplerFiles, unit: str) -> str:
 
 def _exploitability(sampler: SamplerFiles) -> str:
     gains = [result["game"]["exploitability"] for result in sampler.done]
-    lines = [line for trial in sampler.trials for line in trial.rounds if "replanned" in line]
+    lines = [line for trial in sampler.trials for line in trial.rounds if line.replanned]
     known = [one for one in [*gains, *(line.get("exploitability") for line in lines)] if one is not None]
     if not known:
         return "not played" if gains else _NOT_YET
-    kept = sum("exploitability" not in line for line in lines)
+    kept = sum(line.exploitability is None for line in lines)
     solved = len(lines) - kept
     anew = f"; solved anew {_times(solved)}" if solved else ""
     return _format.gain(max(known)) + anew + (f"; not solved {_times(kept)}, the last schedule kept" if kept else "")

@@ -42,18 +42,18 @@ def epsilon(series: Series) -> str:
     """Return the least, the median and the greatest client's ε."""
     if not series.done[0].cell.config.privacy.is_private:
         return "no noise"
-    return _format.least_middle_greatest(spent_over_seeds([one.result["spent"]["epsilon"] for one in series.done]))
+    return _format.least_middle_greatest(spent_over_seeds([one.outcome["spent"]["epsilon"] for one in series.done]))
 
 
 def rewards(series: Series) -> str:
     """Return what is owed to clients."""
-    return _format.amount_and_spread([one.result["paid"] for one in series.done])
+    return _format.amount_and_spread([one.outcome["paid"] for one in series.done])
 
 
 def exploitability(series: Series) -> str:
     """Return what deviating gains in per cent; what rounding alone explains is nothing."""
     rational = [one for one in series.done if one.cell.config.game.behaviour == "rational"]
-    played = [gain for one in rational if (gain := one.result["game"]["exploitability"]) is not None]
+    played = [gain for one in rational if (gain := one.outcome["game"]["exploitability"]) is not None]
     if not played:
         return "not played"
     return _format.gain(max(played))
@@ -67,7 +67,7 @@ def _noise(series: Series) -> tuple[str, str, str, str]:
 
 
 def _num_parameters(series: Series) -> int:
-    return int(series.done[0].result["num_parameters"])
+    return int(series.done[0].outcome["num_parameters"])
 
 
 def noise_to_signal(sent: float, noise: float, num_parameters: int) -> str:

@@ -23,8 +23,7 @@ from fedpcs.report.palette import pens
 from fedpcs.report.svg import NothingToDraw
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group
-from fedpcs.trial.records import known_client
-from fedpcs.trial.run_store import RunStore
+from fedpcs.trial.round_log import known_client
 
 _MOST_STEPS = 400
 _WIDE_RANGE = 10.0  # of samplers' greatest ε, beyond which the lesser would lie on the axis
@@ -49,7 +48,7 @@ def spent_by_client(done: Sequence[Done]) -> SpentByClient:
     for one in done:
         if one.cell.config.privacy.is_private:
             try:
-                found[one.cell.key] = _spent(RunStore(one.folder).trial(one.cell.sampler, one.cell.seed).ledger, one)
+                found[one.cell.key] = _spent(one.ledger, one)
             except FedpcsError as error:
                 unreadable[one.cell.key] = str(error)
     return SpentByClient(found, unreadable)
@@ -62,12 +61,12 @@ def _spent(path: Path, one: Done) -> FloatArray:
     law: Method = "tight" if config.privacy.noise == "exact" else "exact"
     with PrivacyLedger.open(path) as ledger:
         # Under the name of the sweep that ran it: another that shares the cell may be called otherwise.
-        name = one.manifest["config"]["name"]
+        name = one.manifest.config["name"]
         totals = ledger.totals(f"{name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
     epsilon = np.zeros(config.data.num_clients)
     for client, nanos in totals.items():
         epsilon[known_client(client, epsilon.size, path)] = to_epsilon(Rho(nanos), float(config.privacy.delta), law)
-    if len(totals) != (known := one.result["spent"]["num_clients"]):
+    if len(totals) != (known := one.outcome["spent"]["num_clients"]):
         raise CorruptFile(f"{path}: {len(totals)} clients spent something by it, {known} by the cell's result.")
     return epsilon
 
@@ -81,7 +80,7 @@ def spent_drawing(found: Group, spent: Mapping[str, FloatArray]) -> Drawing:
     }
     place = f" ({found.words})" if found.words else ""
     seeds = sorted({seed for series in found.series for seed in series.seeds})
-    delta = _format.amount(float(found.series[0].done[0].result["delta"]))
+    delta = _format.amount(float(found.series[0].done[0].outcome["delta"]))
     told = f"{found.words or 'All cells'}; {seed_words(seeds)}{' together' if len(seeds) > 1 else ''}, at δ = {delta}."
     note = f"{told} Clients never drawn spent nothing."
     return Drawing(f"privacy spent by each client{place}", lambda: spent_figure(by_sampler, note))

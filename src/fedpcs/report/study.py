@@ -76,7 +76,7 @@ def write_sweep(folder: Path, *, with_parquet: bool = False) -> WrittenSweep:
         if not (page.records and is_new):
             path.unlink(missing_ok=True)
     differences = tuple((found, one) for found in group(done) for one in compared(found))
-    claims = dict.fromkeys(standing(one.cell.config.privacy, [one.result]) for one in done)
+    claims = dict.fromkeys(standing(one.cell.config.privacy, [one.outcome]) for one in done)
     return WrittenSweep(
         written, page.records, tuple(kept.cells), damaged, page.headline, differences, tuple(claims), noted(done)
     )

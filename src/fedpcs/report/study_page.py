@@ -108,7 +108,7 @@ def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]
 def _alone(one: Done) -> str:
     return (
         "runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name, "
-        f"such as {one.folder.name}"
+        f"such as {one.cell.folder_name}"
     )
 
 
@@ -160,7 +160,7 @@ def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
         epsilon(series),
         rewards(series),
         exploitability(series),
-        series.done[0].result["disclosure"] or "nothing",
+        series.done[0].outcome["disclosure"] or "nothing",
     )
 
 
@@ -199,7 +199,7 @@ def _ends(ordered: Sequence[str]) -> str:
 
 
 def _has_loss(series: Series) -> bool:
-    return all(one.result["loss"] is not None for one in series.done)
+    return all(one.outcome["loss"] is not None for one in series.done)
 
 
 def _curves(found: Group, quantity: str) -> list[Curve]:
@@ -235,9 +235,9 @@ def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:
     """Return what is promised to clients, and what samplers read in clear."""
     if not done:
         return ()
-    promises = dict.fromkeys(promise(one.cell.config.privacy, [one.result]) for one in done)
+    promises = dict.fromkeys(promise(one.cell.config.privacy, [one.outcome]) for one in done)
     reads = dict.fromkeys(
-        f"{one.cell.sampler}: {one.result['disclosure']}." for one in done if one.result["disclosure"]
+        f"{one.cell.sampler}: {one.outcome['disclosure']}." for one in done if one.outcome["disclosure"]
     )
     once = "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
     is_private = any(one.cell.config.privacy.is_private for one in done)
@@ -249,7 +249,7 @@ def _limits(done: Sequence[Done]) -> tuple[str, ...]:
     limited = [one for one in done if one.cell.config.privacy.limit_epsilon is not None]
     left: dict[str, list[int]] = {}
     for one in limited:
-        left.setdefault(one.cell.sampler, []).append(one.result["num_left"])
+        left.setdefault(one.cell.sampler, []).append(one.outcome["num_left"])
     if not any(map(any, left.values())):
         return ()
     told = "; ".join(f"{name} {statistics.fmean(counts):.1f}" for name, counts in left.items())
@@ -284,9 +284,9 @@ def provenance(done: Sequence[Done]) -> dict[str, str]:
     first = done[0].manifest
     distinct = {one.cell.key: one for one in done}.values()  # one cell may stand in several tables
     took = [one.seconds for one in distinct if one.seconds is not None]
-    found = {name: str(first.get(name)) for name in ("fedpcs", "torch", "numpy", "numba", "scipy", "python", "machine")}
-    found["data checksum"] = ", ".join(dict.fromkeys(str(one.manifest["data"]["checksum"]) for one in done))
-    found["code"] = ", ".join(dict.fromkeys(str(one.manifest["code"]) for one in done))
+    found = {**first.libraries, "python": first.python, "machine": first.machine}
+    found["data checksum"] = ", ".join(dict.fromkeys(one.manifest.data.checksum for one in done))
+    found["code"] = ", ".join(dict.fromkeys(one.manifest.code for one in done))
     if took:
         known = "all" if len(took) == len(distinct) else f"{len(took)} of {len(distinct)} cells"
         found["seconds a cell, one core"] = f"median {statistics.median(took):.0f}, {known} {sum(took):,.0f}"
@@ -300,10 +300,10 @@ def _one_value(value: Any) -> str | float | int | bool:
 
 def record_of(one: Done) -> dict[str, Any]:
     """Return a cell as one flat row."""
-    config, result = one.cell.config, one.result
+    config, result = one.cell.config, one.outcome
     return {
         "cell": one.cell.key,
-        "folder": one.folder.name,
+        "folder": one.cell.folder_name,
         "variant": one.cell.variant,
         "data": config.data.name,
         "partition": config.data.partition,

@@ -36,32 +36,32 @@ def mixed(done: Sequence[Done]) -> tuple[str, ...]:
     """Return warnings where cells were not all made in the same way."""
     found = []
     for key, words in _ALIKE.items():
-        kinds = [one.manifest.get(key) for one in done]
+        kinds = [one.manifest.libraries.get(key, one.manifest.get(key)) for one in done]
         if key == "data":  # the files alone: what is dealt out of them is the sweep's to vary
-            by_name = {one.cell.config.data.name: one.manifest["data"]["checksum"] for one in done}
-            kinds = [one.manifest["data"]["checksum"] == by_name[one.cell.config.data.name] for one in done]
+            by_name = {one.cell.config.data.name: one.manifest.data.checksum for one in done}
+            kinds = [one.manifest.data.checksum == by_name[one.cell.config.data.name] for one in done]
         if not is_alike(kinds):
             found.append(f"Cells were run by different {words}; rerun the older ones to compare like with like.")
-    versions = {one.manifest.get("code") for one in done}
+    versions = {one.manifest.code for one in done}
     if len(versions) == 1 and code_digest() not in versions:
         found.append("All cells were run by another version of fedpcs's code than this page was written by.")
-    if any(one.manifest.get("forced") for one in done):
+    if any(one.manifest.forced for one in done):
         found.append("Some cells were resumed by force under other code or data.")
     return tuple(found)
 
 
 def noted(done: Sequence[Done]) -> tuple[str, ...]:
     """Say what was written down while cells were made, and where clients were paid for budgets no noise went with."""
-    notes = dict.fromkeys(str(note) for one in done for note in one.manifest.get("notes", []))
-    return tuple(words for words in (*notes, paid_for_nothing([one.result for one in done])) if words)
+    notes = dict.fromkeys(note for one in done for note in one.manifest.notes)
+    return tuple(words for words in (*notes, paid_for_nothing([one.outcome for one in done])) if words)
 
 
 def ended_early(done: Sequence[Done]) -> tuple[str, ...]:
     """Name the trainings that ended before their last round, each with the rounds it had."""
-    early = [one for one in done if one.result["rounds"] < one.cell.config.rounds]
+    early = [one for one in done if one.outcome["rounds"] < one.cell.config.rounds]
     if not early:
         return ()
-    told = "; ".join(f"{one.cell.words}: {one.result['rounds']} of {one.cell.config.rounds}" for one in early[:10])
+    told = "; ".join(f"{one.cell.words}: {one.outcome['rounds']} of {one.cell.config.rounds}" for one in early[:10])
     more = f"; and {len(early) - 10} more" if len(early) > 10 else ""
     return (
         f"{len(early)} of {len(done)} trainings ended before their last round: too few clients had anything left to "

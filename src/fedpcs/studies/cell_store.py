@@ -10,16 +10,14 @@ import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel
-
-from fedpcs._files import lines_of, read_json, read_object, read_text, write_text
+from fedpcs._files import NEW_RUN, lines_of, read_json, read_object, read_text, write_text
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
 from fedpcs.studies.grid import Cell, kept_key
+from fedpcs.studies.results import TrialData
+from fedpcs.trial.records import Manifest, TrialResult, read_record
 from fedpcs.trial.run_store import RunStore
-from fedpcs.trial.shapes import CellManifestShape, ResultShape, RoundShape, check_shape
 from fedpcs.trial.store import TrialStore
 
 _MOST_SECONDS = 1e10
@@ -28,25 +26,7 @@ _MOST_REASON = 2000
 IN_USE = 75
 
 
-@dataclass(frozen=True)
-class Done:
-    """A finished cell.
-
-    Attributes:
-        cell: Which.
-        result: What its trial came to.
-        rounds: Its log.
-        manifest: What it was run with.
-        seconds: How long its rounds took; None if that was not kept.
-        folder: Where it is kept.
-    """
-
-    cell: Cell
-    result: dict[str, Any]
-    rounds: tuple[dict[str, Any], ...]
-    manifest: dict[str, Any]
-    seconds: float | None
-    folder: Path
+Done = TrialData  # until nobody calls it so
 
 
 @dataclass(frozen=True)
@@ -112,7 +92,7 @@ class CellStore:
         except OSError:
             return 0
 
-    def read(self, cell: Cell) -> Done:
+    def read(self, cell: Cell) -> TrialData:
         """Read a finished cell.
 
         Raises:
@@ -120,24 +100,14 @@ class CellStore:
         """
         run, trial = self.run_of(cell), self.trial_of(cell)
         remedy = f"Delete the folder {run.folder}, and the cell is run again."
-        result = _read(trial.folder / "result.json", ResultShape, remedy)
-        manifest = _read(run.folder / "manifest.json", CellManifestShape, remedy)
-        is_other_run = kept_key(manifest["config"]) not in (cell.key, None)  # its name has the key too
-        if is_other_run or (result["sampler"], result["seed"]) != (cell.sampler, cell.seed):
+        manifest = read_record(Manifest, run.folder / "manifest.json", remedy)
+        if kept_key(manifest.config) not in (cell.key, None):  # its folder's name has the key too
             raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
-        rounds = tuple(trial.rounds(remedy))
-        if len(rounds) < result["rounds"]:
-            heard = f"has {len(rounds)} of {result['rounds']} rounds in its log"
-            raise CorruptFile(f"{run.folder}: {heard}. {remedy}")
-        for number, line in enumerate(rounds):
-            check_shape(line, RoundShape, f"{trial.log}: line {number + 1}", remedy)
-            if line["round"] != number:
-                raise CorruptFile(f"{trial.log}: line {number + 1} is of round {line['round']}. {remedy}")
-        return Done(cell, result, rounds, manifest, _seconds(run.folder / "seconds.json", remedy), run.folder)
+        return read_trial(cell, trial, manifest, _seconds(run.folder / "seconds.json", remedy), remedy)
 
-    def read_all(self, cells: Sequence[Cell]) -> tuple[list[Done], dict[str, str]]:
+    def read_all(self, cells: Sequence[Cell]) -> tuple[list[TrialData], dict[str, str]]:
         """Read those of some cells that are done; return them, and why others that should be cannot be read, by key."""
-        done: list[Done] = []
+        done: list[TrialData] = []
         damaged: dict[str, str] = {}
         for cell in filter(self.is_done, cells):
             try:
@@ -156,10 +126,38 @@ def _key_in(manifest: Path, written: int) -> str | None:
         return None
 
 
-def _read(path: Path, shape: type[BaseModel], remedy: str) -> dict[str, Any]:
-    found = read_object(path, remedy=remedy)
-    check_shape(found, shape, str(path), remedy)
-    return found
+def read_trial(
+    cell: Cell, trial: TrialStore, manifest: Manifest, seconds: float | None, remedy: str = NEW_RUN
+) -> TrialData:
+    """Read one trial, finished or not.
+
+    Raises:
+        CorruptFile: A file is damaged, or does not agree with the others.
+    """
+    path, num_clients = trial.folder / "result.json", cell.config.data.num_clients
+    result = read_record(TrialResult, path, remedy) if path.exists() else None
+    rounds = tuple(trial.rounds(remedy))
+    for line in rounds:
+        if max((*line.cohort, *line.heard, *line.left), default=0) >= num_clients:
+            where = f"{trial.log}: line {line.round + 1}"
+            raise CorruptFile(f"{where} names a client that is none of the {num_clients:,}. {remedy}")
+    if result is not None:
+        _check_result(cell, result, len(rounds), path, remedy)
+    return TrialData(cell, result, rounds, manifest, seconds, trial.folder)
+
+
+def _check_result(cell: Cell, result: TrialResult, num_rounds: int, path: Path, remedy: str) -> None:
+    """Check that a result is of its trial, and agrees with the log and the number of clients."""
+    num_clients = cell.config.data.num_clients
+    if (result.sampler, result.seed) != (cell.sampler, cell.seed):
+        raise CorruptFile(f"{path}: is not of {cell.words!r}. {remedy}")
+    if num_rounds < result.rounds:
+        raise CorruptFile(f"{path.parent}: has {num_rounds} of {result.rounds} rounds in its log. {remedy}")
+    for name in ("times_designed", "times_drawn", "label_counts"):
+        if (listed := getattr(result, name)) is not None and len(listed) != num_clients:
+            raise CorruptFile(f"{path}: {name} must have an entry for each of {num_clients:,} clients. {remedy}")
+    if len({len(row) for row in result.label_counts or ()}) > 1:
+        raise CorruptFile(f"{path}: label_counts must be a table. {remedy}")
 
 
 def _seconds(path: Path, remedy: str) -> float | None:

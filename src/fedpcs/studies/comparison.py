@@ -26,8 +26,9 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.studies.paired import joint_confidence, paired_difference
+from fedpcs.trial.records import TrialResult
 
-Result = Mapping[str, Any]  # of a finished trial
+Result = TrialResult | Mapping[str, Any]  # of a finished trial
 Measure = Literal["accuracy", "epsilon", "paid"]
 Verdict = Literal["higher", "lower", "equal", "cannot be told apart", "one seed"]
 MEASURES: tuple[Measure, ...] = ("accuracy", "epsilon", "paid")

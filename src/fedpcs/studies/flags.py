@@ -1,4 +1,4 @@
-"""A sweep as the command line gives it: the file of a sweep or a run, or a preset, and flags that overrule it."""
+"""A sweep as the command line gives it: the file of a sweep or a run, or a preset, and flags, which always win."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedpcs._keys import dotted_keys, read_override, read_value
+from fedpcs._keys import read_override, read_value
 from fedpcs.errors import InvalidInput
 from fedpcs.studies.grid import SweepConfig, make_sweep_config
 from fedpcs.trial.config import make_run_config, read_tables
@@ -36,9 +36,24 @@ def read_sweep(
     Raises:
         InvalidInput: A file or flag cannot be read, or does not make a sweep.
     """
-    values = _tables(source or "default")
+    where = source or "preset default"
+    sweep = make_sweep_config(_tables(source or "default"), where)
+    varied = dict(map(_read_grid, grid))
+    fixed = {key: value for one in overrides for key, value in read_override(one).items()}
+
+    def left(table: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in table.items() if key not in fixed and key not in varied}
+
+    values = {
+        **sweep.model_dump(),
+        "set": {**left(sweep.set), **fixed},
+        "grid": {**left(sweep.grid), **varied},
+        "per_sampler": {name: left(changed) for name, changed in sweep.per_sampler.items()},
+        "variants": [{**one.model_dump(), "set": left(one.set)} for one in sweep.variants],
+    }
     if samplers is not None:
         values["samplers"] = [name.strip() for name in samplers.split(",") if name.strip()]
+        values["variants"] = [{**one, "samplers": None} for one in values["variants"]]
         if not values["samplers"]:
             raise InvalidInput(f"--samplers must be names parted by commas, such as fedpcs,random; got {samplers!r}.")
     if seeds is not None:
@@ -48,16 +63,7 @@ def read_sweep(
             raise InvalidInput(
                 f"--seeds must be whole numbers parted by commas, such as 0,1,2; got {seeds!r}."
             ) from None
-    where = source or "preset default"
-    varied = dict(map(_read_grid, grid))
-    fixed = {key: value for one in overrides for key, value in read_override(one).items()}
-    if twice := [key for key in fixed if key in varied]:
-        raise InvalidInput(f"--set {twice[0]} and --grid {twice[0]} give one key twice: keep one of them.")
-    _add(values, "grid", varied, where, instead_of="set")
-    _add(values, "set", fixed, where, instead_of="grid")
-    sweep = make_sweep_config(values, where)
-    _refuse_idle_flags(sweep, fixed, where, has_samplers=samplers is not None)
-    return sweep
+    return make_sweep_config(values, where)
 
 
 def _read_grid(text: str) -> tuple[str, list[Any]]:
@@ -70,38 +76,6 @@ def _read_grid(text: str) -> tuple[str, list[Any]]:
             raise InvalidInput(f"--grid {text!r}: values must be as TOML writes them, such as [0.01, 12],[1, 2].")
         return key.strip(), listed
     return key.strip(), [read_value(part) for part in values.split(",")]
-
-
-def _add(values: dict[str, Any], table: str, flags: dict[str, Any], where: str, instead_of: str) -> None:
-    """Add what flags give to a table of a sweep's file, in place; the key of a flag overrules the file's.
-
-    It does so wherever the file has it: in that table, or in the one it is taken out of.
-    """
-    before, other = values.get(table, {}), values.get(instead_of, {})
-    if not flags or not isinstance(before, dict) or not isinstance(other, dict):
-        return
-    try:
-        values[table] = {**dotted_keys(before), **flags}
-        values[instead_of] = {key: value for key, value in dotted_keys(other).items() if key not in flags}
-    except InvalidInput as error:
-        raise InvalidInput(f"{where}: {error}") from None
-
-
-def _refuse_idle_flags(sweep: SweepConfig, fixed: Mapping[str, Any], where: str, *, has_samplers: bool) -> None:
-    """Refuse flags that a table of the file would overrule, all of it or for some samplers."""
-    tables = {f"per_sampler.{name}": changed for name, changed in sweep.per_sampler.items()}
-    tables |= {f"variants.{one.label}": one.set for one in sweep.variants}
-    for words, changed in tables.items():
-        if kept := [key for key in fixed if key in changed]:
-            raise InvalidInput(
-                f"{where}: --set {kept[0]} is overruled by {words}.{kept[0]}: take that out of the file, or leave the "
-                "flag out."
-            )
-    if has_samplers and sweep.variants and all(one.samplers for one in sweep.variants):
-        raise InvalidInput(
-            f"{where}: --samplers has no effect where every variant lists its own: take samplers out of the variants, "
-            "or leave the flag out."
-        )
 
 
 def _tables(source: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ label = "static clients"
 set = {"game.behaviour" = "static"}
 
 Keys may stand in tables too, such as `[set.training]`: what such a table does not name stays as the base has it.
+What comes later wins: the base, `set` and `grid`, `per_sampler`, the variant, flags of the command line.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fedpcs._keys import dotted_keys, first_problem, set_key
 from fedpcs._validate import did_you_mean
@@ -43,6 +44,7 @@ from fedpcs.trial.config import RunConfig, make_run_config, read_tables
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_CELLS = 100_000
+_CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
 # What a cell's numbers do not depend on.
 _NO_MATTER: Any = {
     "name": True,
@@ -51,11 +53,8 @@ _NO_MATTER: Any = {
     "engine": {"kind", "num_workers"},
     "federation": True,
 }
-
-
-def _dotted(value: Any) -> Any:
-    """Return a table with its keys dotted; what is none is refused by its type."""
-    return dotted_keys(value) if isinstance(value, Mapping) else value
+_Dotted = BeforeValidator(lambda value: dotted_keys(value) if isinstance(value, Mapping) else value)
+Keys = Annotated[dict[str, Any], _Dotted]
 
 
 class Variant(BaseModel):
@@ -63,10 +62,8 @@ class Variant(BaseModel):
 
     model_config = _STRICT
     label: str = Field(min_length=1, max_length=60)
-    set: dict[str, Any] = {}
+    set: Keys = {}
     samplers: list[str] | None = Field(None, min_length=1)
-
-    _flat = field_validator("set", mode="before")(_dotted)
 
 
 class SweepConfig(BaseModel):
@@ -77,47 +74,45 @@ class SweepConfig(BaseModel):
     base: str = Field("default", min_length=1)
     samplers: list[str] = Field(["fedpcs", "random"], min_length=1)
     seeds: list[int] = Field([0, 1, 2], min_length=1)
-    set: dict[str, Any] = {}
-    grid: dict[str, list[Any]] = {}
-    per_sampler: dict[str, dict[str, Any]] = {}
+    set: Keys = {}
+    grid: Annotated[dict[str, list[Any]], _Dotted] = {}
+    per_sampler: dict[str, Keys] = {}
     variants: list[Variant] = []
 
-    _flat = field_validator("set", "grid", mode="before")(_dotted)
-
-    @field_validator("per_sampler", mode="before")
-    @classmethod
-    def _flat_each(cls, value: Any) -> Any:
-        return {name: _dotted(changed) for name, changed in value.items()} if isinstance(value, Mapping) else value
+    @property
+    def all_samplers(self) -> list[str]:
+        """Whoever takes part in any variant."""
+        more = [name for one in self.variants for name in one.samplers or []]
+        return list(dict.fromkeys([*self.samplers, *more]))
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> SweepConfig:
-        for words, values in (("seeds", self.seeds), ("samplers", self.samplers)):
-            if len(set_of(values)) < len(values):
-                raise ValueError(f"{words} must be distinct, got {values}")
-        if empty := [key for key, values in self.grid.items() if not values]:
-            raise ValueError(f"grid.{empty[0]} must list at least one value, got []")
-        grid = _keys_of_grid(self.grid)
-        tables = {f"per_sampler.{name}": changed for name, changed in self.per_sampler.items()}
-        tables |= {f"variants.{one.label}": one.set for one in self.variants}
-        for words, changed in {"set": self.set, "grid": grid, **tables}.items():
-            if fixed := [key for key in changed if key in _CHOSEN_ELSEWHERE]:
-                raise ValueError(f"{words}.{fixed[0]}: give name, samplers and seeds at the top, or by flags")
-        for words, changed in {"set": self.set, **tables}.items():
-            if twice := [key for key in changed if key in grid]:
-                raise ValueError(f"{words}.{twice[0]} is on the grid too: keep one of them")
         labels = [one.label for one in self.variants]
-        if len(set_of(labels)) < len(labels):
-            raise ValueError(f"variants must have distinct labels, got {labels}")
+        distinct: dict[str, Sequence[Any]] = {
+            "seeds": self.seeds,
+            "samplers": self.samplers,
+            "labels of variants": labels,
+        }
+        for name, values in distinct.items():
+            if len(set_of(values)) < len(values):
+                raise ValueError(f"{name} must be distinct, got {values}")
+        tables = {"grid": _keys_of_grid(self.grid), "set": self.set}
+        tables |= {f"per_sampler.{name}": changed for name, changed in self.per_sampler.items()}
+        tables |= {f"variants.{one.label}": one.set for one in self.variants}
+        for table, key in ((table, key) for table, changed in tables.items() for key in changed):
+            if key in _CHOSEN_ELSEWHERE:
+                raise ValueError(f"{table}.{key}: give name, samplers and seeds at the top, or by flags")
+            if table != "grid" and key in tables["grid"]:
+                raise ValueError(f"{table}.{key} is on the grid too: keep one of them")
         return self
-
-
-_CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
 
 
 def _keys_of_grid(grid: Mapping[str, Sequence[Any]]) -> dict[str, str]:
     """Return all keys a grid changes, each with that of the grid it is changed by: values may be tables."""
     found: dict[str, str] = {}
     for key, values in grid.items():
+        if not values:
+            raise ValueError(f"grid.{key} must list at least one value, got []")
         for changed in {one: key for value in values for one in dotted_keys({key: value})}:
             if changed in found:
                 raise ValueError(f"grid.{changed} is changed by grid.{found[changed]} too: keep one of them")
@@ -251,22 +246,31 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
         ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
     """
     where = f"sweep {sweep.name}" if where is None else where
-    num_cells = _num_cells(sweep)
-    if num_cells > _MOST_CELLS:
-        raise InvalidInput(f"{where}: {num_cells:,} cells are too many; at most {_MOST_CELLS:,}. Vary less at a time.")
+    _check_size(sweep, where)
+    if strangers := [name for name in sweep.per_sampler if name not in sweep.all_samplers]:
+        meant = did_you_mean(strangers[0], sweep.all_samplers)
+        raise InvalidInput(
+            f"{where}: per_sampler names {strangers[0]!r}, which is not among samplers. Add it to them, or take it "
+            f"out. {meant}".strip()
+        )
     if base is None:
         base = read_tables(sweep.base)
         _check_base(base, sweep.base)
-    cells = list(_cells(sweep, base, where))
-    seen: dict[str, Cell] = {}
-    for cell in cells:
-        if cell.key in seen:
+    found: dict[str, Cell] = {}
+    for cell in _cells(sweep, base, where):
+        if (other := found.setdefault(cell.key, cell)) is not cell:
             raise InvalidInput(
-                f"{where}: the cells {seen[cell.key].words!r} and {cell.words!r} are the same run. Take out one of "
-                "them: a value that is there twice, or a key that changes no numbers, such as engine.num_workers."
+                f"{where}: the cells {other.words!r} and {cell.words!r} are the same run. Take out one of them: a "
+                "value that is there twice, or a key that changes no numbers, such as engine.num_workers."
             )
-        seen[cell.key] = cell
-    return cells
+    return list(found.values())
+
+
+def _check_size(sweep: SweepConfig, where: str) -> None:
+    rows = sum(len(one.samplers or sweep.samplers) for one in sweep.variants) or len(sweep.samplers)
+    num_cells = rows * len(sweep.seeds) * math.prod(len(values) for values in sweep.grid.values())
+    if num_cells > _MOST_CELLS:
+        raise InvalidInput(f"{where}: {num_cells:,} cells are too many; at most {_MOST_CELLS:,}. Vary less at a time.")
 
 
 def _check_base(tables: dict[str, Any], where: str) -> None:
@@ -280,36 +284,19 @@ def _check_base(tables: dict[str, Any], where: str) -> None:
     make_run_config(tables, where)
 
 
-def _num_cells(sweep: SweepConfig) -> int:
-    rows = sum(len(one.samplers or sweep.samplers) for one in sweep.variants) or len(sweep.samplers)
-    return rows * len(sweep.seeds) * math.prod(len(values) for values in sweep.grid.values())
-
-
 def _cells(sweep: SweepConfig, tables: dict[str, Any], where: str) -> Iterator[Cell]:
-    strangers = [name for name in sweep.per_sampler if name not in _all_samplers(sweep)]
-    if strangers:
-        meant = did_you_mean(strangers[0], _all_samplers(sweep))
-        raise InvalidInput(
-            f"{where}: per_sampler names {strangers[0]!r}, which is not among samplers. Add it to them, or take it "
-            f"out. {meant}".strip()
-        )
     points = [dict(zip(sweep.grid, values, strict=True)) for values in itertools.product(*sweep.grid.values())]
-    for variant in sweep.variants or [Variant(label="-")]:
-        label = variant.label if sweep.variants else ""
-        for point in points:
-            for sampler in variant.samplers or sweep.samplers:
-                changes = {**sweep.set, **sweep.per_sampler.get(sampler, {}), **variant.set, **dotted_keys(point)}
-                for seed in sweep.seeds:
-                    yield Cell(_config(sweep.name, tables, changes, sampler, seed, where=where), label, point)
+    for variant, point in itertools.product(sweep.variants or [Variant(label="-")], points):
+        for sampler in variant.samplers or sweep.samplers:
+            changes = {**sweep.set, **dotted_keys(point), **sweep.per_sampler.get(sampler, {}), **variant.set}
+            values = _varied(tables, changes, sampler, where)
+            for seed in sweep.seeds:
+                config = make_run_config({**values, "seeds": [seed], "name": sweep.name}, where)
+                yield Cell(config, variant.label if sweep.variants else "", point)
 
 
-def _all_samplers(sweep: SweepConfig) -> set[str]:
-    return {*sweep.samplers, *(name for one in sweep.variants for name in one.samplers or [])}
-
-
-def _config(
-    name: str, tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, seed: int, *, where: str
-) -> RunConfig:
+def _varied(tables: dict[str, Any], changes: Mapping[str, Any], sampler: str, where: str) -> dict[str, Any]:
+    """Return the tables of a run of one sampler, in this process, with some keys changed."""
     values = copy.deepcopy(tables)
     for key, value in changes.items():
         try:
@@ -326,7 +313,7 @@ def _config(
     mine = {name: one for name, one in settings.items() if name == sampler}
     values["sampling"] = {**sampling, "samplers": [sampler], "settings": mine}
     values["engine"] = {**engine, "kind": "in-process"}
-    return make_run_config({**values, "seeds": [seed], "name": name}, where)
+    return values
 
 
 def _table(values: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import Any
 from fedpcs.privacy.standing import standing_sentence
 from fedpcs.studies.run_files import RunFiles
 from fedpcs.trial.config import PrivacyConfig
+from fedpcs.trial.records import TrialResult
 
 
-def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -> str:
+def promise(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]] = ()) -> str:
     """Return the sentences a report may print about a run's privacy, and no more.
 
     Args:
@@ -24,13 +25,13 @@ def promise(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]] = ()) -
     return " ".join(filter(None, (privacy.protection.promise, standing(privacy, results))))
 
 
-def standing(privacy: PrivacyConfig, results: Sequence[Mapping[str, Any]]) -> str:
+def standing(privacy: PrivacyConfig, results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what trainings may claim of privacy, in one or two sentences."""
     has_uncharged = any(one.get("disclosure") for one in results)
     return standing_sentence(privacy.protection, privacy.noise, has_uncharged=has_uncharged)
 
 
-def paid_for_nothing(results: Sequence[Mapping[str, Any]]) -> str:
+def paid_for_nothing(results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     """Return what must be said where clients are paid and none is charged; empty where there is no such result.
 
     Example:

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,13 +20,14 @@ from fedpcs.learning.curvature import Bend, bend_of, mean_curvature, top_curvatu
 from fedpcs.learning.datasets import Dataset, normalised
 from fedpcs.learning.layout import Values, flat_parameters, load_parameters
 from fedpcs.learning.models import make_model
-from fedpcs.studies.run_files import read_trial
+from fedpcs.studies.study import read_study
 from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound, with_momentum
 from fedpcs.theory.bound import Bound
 from fedpcs.theory.estimates import Estimates, from_log
 from fedpcs.trial import checkpoint
 from fedpcs.trial.assemble import dealt_out, load_for
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.run import Silent, Watcher, start_run
 from fedpcs.trial.run_store import RunStore
 
@@ -121,16 +121,16 @@ def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | No
     if not (folder / "config.toml").exists() or RunStore(folder).result is None:
         raise InvalidInput(f"{folder} must be the folder of a finished run. `fedpcs resume` finishes one.")
     store = RunStore(folder)
-    config, before = store.config(), store.manifest.get("data_dir")
+    config, before = store.config(), store.manifest.data_dir
     data_dir = data_dir or (None if before is None else Path(before))
     dataset = load_for(config, data_dir)
+    logged = {(one.cell.sampler, one.seed): [line.loss for line in one.rounds] for one in read_study(folder).trials}
     found = []
     for sampler in config.sampling.samplers:
         watched, is_same = [], True
         for seed in config.seeds:
             lines, models = _made_again(config, sampler, seed, data_dir, folder / "games", watcher or Silent())
-            logged = [line["loss"] for line in read_trial(store, sampler, seed, config.data.num_clients).rounds]
-            is_same = is_same and logged == [line["loss"] for line in lines]
+            is_same = is_same and logged[sampler, seed] == [line.loss for line in lines]
             watched.append(_watched(config, dataset, seed, lines, models))
         one = _mean(sampler, watched, _step_size(config, dataset), is_same)
         # A log of clipped gradients tells nothing of the gradients themselves.
@@ -144,7 +144,7 @@ class _Recorder:
 
     trial_folder: Path
     told: Watcher
-    lines: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[RoundRecord] = field(default_factory=list)
     models: list[Values] = field(default_factory=list)
 
     def say(self, words: str) -> None:
@@ -155,7 +155,7 @@ class _Recorder:
         """Pass it on."""
         self.told.begin(trial, num_rounds, num_done)
 
-    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
         """Keep the round, and what the model was after it."""
         self.lines.append(record)
         latest = checkpoint.latest(self.trial_folder)
@@ -166,7 +166,7 @@ class _Recorder:
 
 def _made_again(
     config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Watcher
-) -> tuple[list[dict[str, Any]], list[Values]]:
+) -> tuple[list[RoundRecord], list[Values]]:
     """Run one trial again; return its log and the model after each round."""
     settings = {name: value for name, value in config.sampling.settings.items() if name == sampler}
     kind = "workers" if config.engine.kind == "flower" else config.engine.kind
@@ -238,7 +238,7 @@ def _step_size(config: RunConfig, dataset: Dataset) -> FloatArray:
 
 
 def _watched(
-    config: RunConfig, dataset: Dataset, seed: int, lines: list[dict[str, Any]], models: list[Values]
+    config: RunConfig, dataset: Dataset, seed: int, lines: list[RoundRecord], models: list[Values]
 ) -> WatchedRounds:
     """Measure the loss and how it bends before each round, on evenly chosen training records."""
     count = min(_MOST_RECORDS, len(dataset.train_targets))
@@ -257,10 +257,12 @@ def _watched(
     rate, momentum = float(config.training.server_rate), float(config.training.server_momentum)
     parts = {
         name: rate
-        * with_momentum(np.array([line["step_parts"][name] for line in lines]), momentum, is_random=name != "signal")
+        * with_momentum(
+            np.array([getattr(line.step_parts, name) for line in lines]), momentum, is_random=name != "signal"
+        )
         for name in ("signal", "spread", "noise")
     }
-    effective = np.array([line["draw"]["effective_sample_size"] or 1.0 for line in lines])
+    effective = np.array([line.draw.effective_sample_size or 1.0 for line in lines])
     return WatchedRounds(
         loss=np.array(losses[:-1]),
         change=np.diff(losses),

@@ -1,6 +1,4 @@
-"""A server's state on disk: one file for each round kept, with its own checksum, the newest three.
-
-    line 1: "fedpcs-checkpoint 1 " and the SHA-256 of all that follows; then a NumPy .npz without pickles
+"""A server's state on disk: one file for each round kept, arrays behind their own checksum, the newest three.
 
 A file is renamed into place when it is whole. One that was damaged later is found out by its checksum, and the one
 before it is used.
@@ -9,22 +7,17 @@ before it is used.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import io
 import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fedpcs._files import MOST_ARRAYS, PRIVATE_FOLDER, arrays_in, disk_errors, read_bytes, write_whole
+from fedpcs._files import PRIVATE_FOLDER, disk_errors, read_arrays, write_arrays
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile
 from fedpcs.learning.server_values import ServerState
 from fedpcs.sampling.tally import Tally
 
-_MAGIC = b"fedpcs-checkpoint 1 "
 _KEPT = 3
 _NAME = re.compile(r"(\d{6})\.ckpt")
 _ARRAYS = ("parameters", "momentum", "average", "spent", "has_left", "seen")
@@ -42,13 +35,10 @@ def save(folder: Path, state: ServerState, extra: dict[str, Any] | None = None) 
     arrays |= {f"tally.{item.name}": getattr(state.tally, item.name) for item in fields(Tally)}
     arrays |= {f"memory.{name}": value for name, value in state.memory.items()}
     arrays |= {f"extra.{name}": value for name, value in (extra or {}).items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, next_round=state.next_round, paid=state.paid, **arrays)
-    body = buffer.getbuffer()
     with disk_errors(folder):
         folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
     path = folder / f"{state.next_round:06d}.ckpt"
-    write_whole(path, b"".join([_MAGIC, hashlib.sha256(body).hexdigest().encode(), b"\n", body]))
+    write_arrays(path, next_round=state.next_round, paid=state.paid, **arrays)
     for old in _present(folder)[_KEPT:]:
         with contextlib.suppress(OSError):  # an old one too many does no harm
             old.unlink()
@@ -80,20 +70,11 @@ def _present(folder: Path) -> list[Path]:
 
 def _load(path: Path) -> tuple[ServerState, dict[str, Any]]:
     try:
-        content = read_bytes(path, MOST_ARRAYS)
-    except OSError as error:
-        raise CorruptFile(f"{path.name} cannot be read: {error.strerror}.") from None
-    start = len(_MAGIC) + 64 + 1
-    if content[: len(_MAGIC)] != _MAGIC or len(content) < start:
-        raise CorruptFile(f"{path.name} is not a checkpoint.")
-    body = content[start:]
-    if hashlib.sha256(body).hexdigest().encode() != content[len(_MAGIC) : start - 1]:
-        raise CorruptFile(f"{path.name} is damaged: its checksum does not match.")
-    try:
-        arrays = arrays_in(io.BytesIO(body))
+        arrays = read_arrays(path)
         return _state(arrays), _part(arrays, "extra.")
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptFile(f"{path.name} cannot be read: {printable(error)}.") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else printable(error)
+        raise CorruptFile(f"{path.name} is damaged: {reason}.") from None
 
 
 def _state(arrays: dict[str, Any]) -> ServerState:

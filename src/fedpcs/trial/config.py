@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import tomli_w
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -319,7 +317,7 @@ def make_run_config(values: Mapping[str, Any], where: str = "run") -> RunConfig:
 
 def as_toml(config: RunConfig) -> str:
     """Return a configuration as TOML, every key written out."""
-    return _toml(config.model_dump(exclude_none=True))
+    return tomli_w.dumps(config.model_dump(exclude_none=True))
 
 
 def _set(values: dict[str, Any], override: str) -> None:
@@ -328,28 +326,3 @@ def _set(values: dict[str, Any], override: str) -> None:
             set_key(values, key, value)
         except InvalidInput as error:
             raise InvalidInput(f"--set {override!r}: {error}") from None
-
-
-def _toml(table: dict[str, Any], prefix: str = "") -> str:
-    lines = [f"{_key(name)} = {_value(value)}" for name, value in table.items() if not isinstance(value, dict)]
-    text = "\n".join(lines) + "\n" if lines else ""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            text += f"\n[{prefix}{_key(name)}]\n" + _toml(value, f"{prefix}{_key(name)}.")
-    return text
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(name)} = {_value(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else "inf" if value > 0.0 else "-inf"
-    return json.dumps(value, default=str)

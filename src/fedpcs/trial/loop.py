@@ -31,8 +31,9 @@ from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound,
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.trial import checkpoint
-from fedpcs.trial.records import Spent, draw_record, known_client, round_record, spent_so_far
+from fedpcs.trial.records import RoundRecord, Spent
 from fedpcs.trial.replanning import Planner
+from fedpcs.trial.round_log import attempt_record, known_client, round_record, spent_so_far
 from fedpcs.trial.store import TrialStore
 
 _LONGEST_REASON = 500
@@ -64,7 +65,7 @@ class Settings:
     presence: Callable[[int], BoolArray] | None = None
     wants_stop: Callable[[], bool] = lambda: False
     say: Callable[[str], None] = lambda words: None
-    notify: Callable[[dict[str, Any], float], None] = lambda record, seconds: None
+    notify: Callable[[RoundRecord, float], None] = lambda record, seconds: None
     replan: Planner | None = None
 
 
@@ -165,7 +166,7 @@ def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round:
 
 def _one_round(
     plan: ServerPlan, state: ServerState, engine: Engine, ledger: PrivacyLedger, settings: Settings
-) -> tuple[ServerPlan, ServerState, dict[str, Any] | None]:
+) -> tuple[ServerPlan, ServerState, RoundRecord | None]:
     """Return the plan and state after a round, and its line for the log; no line if nobody is left to play it."""
     now, spent_before = state.next_round, state.spent
     is_present = np.ones(plan.num_clients, dtype=np.bool_) if settings.presence is None else settings.presence(now)
@@ -204,7 +205,7 @@ def _one_round(
     state = replace(state, spent=spent_before + this_round if is_replayable(plan.client) else this_round)
     _owe(plan, opened, heard, moved.reward, ledger)
     is_due = state.next_round % settings.evaluate_every == 0 or state.next_round == plan.num_rounds
-    extra |= {"left": left, "given_up": [draw_record(*pair) for pair in given_up]}
+    extra |= {"left": left, "given_up": [attempt_record(*pair) for pair in given_up]}
     record = round_record(
         plan,
         state,

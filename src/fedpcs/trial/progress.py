@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from fedpcs import _format
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.progress_bar import ProgressBar
+from fedpcs.trial.records import RoundRecord
 
 
 class Display(ProgressBar):
@@ -31,7 +30,7 @@ class Display(ProgressBar):
         self._left_in_all -= num_done
         self._progress.update(self._bar, description=trial, advance=num_done)
 
-    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
         """Show a finished round."""
         news = self._news = _news(record) or self._news
         self._left, self._left_in_all = self._left - 1, self._left_in_all - 1
@@ -47,9 +46,9 @@ class Display(ProgressBar):
         return ", ".join(part for part in (done, self._news, left) if part)
 
 
-def _news(record: dict[str, Any]) -> str:
-    accuracy = record["accuracy"]
+def _news(record: RoundRecord) -> str:
+    accuracy = record.accuracy
     parts = [] if accuracy is None else [f"accuracy {_format.share(accuracy)}"]
-    if record["spent"]["num_clients"]:
-        parts.append(f"ε ≤ {_format.rounded_up(record['spent']['epsilon']['maximum'])}")
+    if record.spent.num_clients:
+        parts.append(f"ε ≤ {_format.rounded_up(record.spent.epsilon.maximum)}")
     return ", ".join(parts)

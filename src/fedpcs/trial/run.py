@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
@@ -40,6 +40,7 @@ from fedpcs.trial.assemble import (
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.preflight import try_out, untrained_classes
+from fedpcs.trial.records import DataIdentity, RoundRecord
 from fedpcs.trial.replanning import Replanner
 from fedpcs.trial.results import run_result, trial_result
 from fedpcs.trial.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from fedpcs.engines.flower.simulation import Federation
 
 _MOST_COUNTS = 20_000
-Notify = Callable[[dict[str, Any], float], None]
+Notify = Callable[[RoundRecord, float], None]
 
 
 class Silent:
@@ -64,7 +65,7 @@ class Silent:
     def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
         """Say nothing."""
 
-    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
         """Say nothing."""
 
 
@@ -77,7 +78,7 @@ class Watcher(Protocol):
     def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
         """A trial begins, with some of its rounds done before."""
 
-    def round_done(self, record: dict[str, Any], seconds: float) -> None:
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
         """A round was saved."""
 
 
@@ -168,8 +169,8 @@ def resume_run(
             store.config()  # a result belongs to the configuration it was made with
             watcher.say(f"{folder} is done already.")
             return store
-        if data_dir is None and before.get("data_dir") is not None:
-            data_dir = Path(before["data_dir"])
+        if data_dir is None and before.data_dir is not None:
+            data_dir = Path(before.data_dir)
         device, notes = device_of(config)
         dataset = load_for(config, data_dir)
         check_same(store, make_manifest(config, _identity(config, dataset), data_dir, notes), force=force)
@@ -295,21 +296,21 @@ def _notifier(session: _Session, folder: Path) -> Iterator[Notify]:
         return
     with tensorboard_log(folder) as write:
 
-        def notify(record: dict[str, Any], seconds: float) -> None:
+        def notify(record: RoundRecord, seconds: float) -> None:
             write(record)
             session.watcher.round_done(record, seconds)
 
         yield notify
 
 
-def _identity(config: RunConfig, dataset: Dataset) -> dict[str, Any]:
-    return {
-        "name": dataset.name,
-        "checksum": dataset.checksum,
-        "num_train": len(dataset.train_targets),
-        "num_test": len(dataset.test_targets),
-        "evaluated_on": config.data.evaluated_on,
-    }
+def _identity(config: RunConfig, dataset: Dataset) -> DataIdentity:
+    return DataIdentity(
+        name=dataset.name,
+        checksum=dataset.checksum,
+        num_train=len(dataset.train_targets),
+        num_test=len(dataset.test_targets),
+        evaluated_on=config.data.evaluated_on,
+    )
 
 
 def _label_counts(data: PartitionedData) -> list[list[int]] | None:
@@ -323,7 +324,7 @@ def _label_counts(data: PartitionedData) -> list[list[int]] | None:
 def raise_if_exhausted(store: RunStore) -> None:
     """Raise if every trial ended because nobody could afford another round; models and report are there anyway."""
     result = store.result
-    if result is not None and result["is_exhausted"]:
+    if result is not None and result.is_exhausted:
         raise BudgetExhausted(
             f"{store.folder}: before the last round no client was left that could afford another release under "
             "privacy.limit_epsilon. Models and report are kept; raise the limit, or run fewer rounds.",

@@ -21,17 +21,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, open_own, read_object, write_json, write_whole
+from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, open_own, write_json, write_whole
 from fedpcs._plugins import digests
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.trial.records import DataIdentity, Forced, Manifest, StudyResult, read_record
 from fedpcs.trial.same_code import code_digest
-from fedpcs.trial.shapes import ManifestShape, RunResultShape, check_shape
 from fedpcs.trial.store import TrialStore
 
 _LIBRARIES = ("fedpcs", "torch", "numpy", "numba", "scipy")
 # What must be the same for a resumed run to equal one that never stopped.
-_MUST_MATCH = ("config", "data", "code", "own_code", *_LIBRARIES)
+_MUST_MATCH = {"config", "data", "code", "own_code", "libraries"}
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,19 @@ class RunStore:
         return self.folder / "report.html"
 
     @property
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> StudyResult | None:
         """What the run came to; None while it is not done."""
         path = self.folder / "result.json"
-        if not path.exists():
-            return None
-        found = read_object(path)
-        check_shape(found, RunResultShape, str(path), NEW_RUN)
-        return found
+        return read_record(StudyResult, path) if path.exists() else None
 
     @property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """What the run was started with."""
-        path = self.folder / "manifest.json"
-        found = read_object(path)
-        check_shape(found, ManifestShape, str(path), NEW_RUN)
-        return found
+        return read_record(Manifest, self.folder / "manifest.json")
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write down what the run was started with."""
+        write_json(self.folder / "manifest.json", manifest.model_dump())
 
     def trial(self, sampler: str, seed: int) -> TrialStore:
         """Return the store of one sampler and seed."""
@@ -75,7 +72,7 @@ class RunStore:
         """
         found = self.config_as_it_stands()
         try:
-            is_the_same = RunConfig.model_validate(self.manifest.get("config")) == found
+            is_the_same = RunConfig.model_validate(self.manifest.config) == found
         except ValidationError:
             is_the_same = False
         if not is_the_same:
@@ -96,15 +93,15 @@ class RunStore:
     def add_note(self, note: str) -> None:
         """Write something down that whoever reads the results must know."""
         before = self.manifest
-        if note not in before.get("notes", []):
-            write_json(self.folder / "manifest.json", {**before, "notes": [*before.get("notes", []), note]})
+        if note not in before.notes:
+            self.write_manifest(before.model_copy(update={"notes": [*before.notes, note]}))
 
-    def finish(self, result: dict[str, Any]) -> None:
+    def finish(self, result: StudyResult) -> None:
         """Write the result: the run is done."""
-        write_json(self.folder / "result.json", result)
+        write_json(self.folder / "result.json", result.model_dump())
 
 
-def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> RunStore:
+def create_run(folder: Path, config: RunConfig, manifest: Manifest) -> RunStore:
     """Start a run's folder: configuration and manifest.
 
     Raises:
@@ -113,7 +110,7 @@ def create_run(folder: Path, config: RunConfig, manifest: dict[str, Any]) -> Run
     check_free(folder)
     store = RunStore(folder)
     write_whole(folder / "config.toml", as_toml(config).encode())
-    write_json(folder / "manifest.json", manifest)
+    store.write_manifest(manifest)
     return store
 
 
@@ -141,34 +138,34 @@ def open_run(folder: Path) -> RunStore:
     return RunStore(folder)
 
 
-def make_manifest(config: RunConfig, data: dict[str, Any], data_dir: Path | None, notes: list[str]) -> dict[str, Any]:
+def make_manifest(config: RunConfig, data: DataIdentity, data_dir: Path | None, notes: list[str]) -> Manifest:
     """Return what identifies a run: what it computes, from what, with which code."""
-    return {
-        "config": config.model_dump(mode="json"),
-        "data": data,
-        "data_dir": None if data_dir is None else str(data_dir.resolve()),
+    return Manifest(
+        config=config.model_dump(mode="json"),
+        data=data,
+        data_dir=None if data_dir is None else str(data_dir.resolve()),
         **_code(config),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "forced": [],
-        "notes": notes,
-    }
+        python=platform.python_version(),
+        machine=platform.machine(),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        notes=notes,
+    )
 
 
 def _code(config: RunConfig) -> dict[str, Any]:
     libraries = {name: version(name) for name in _LIBRARIES}
-    return {"code": code_digest(), "own_code": digests(config.named), **libraries}
+    return {"code": code_digest(), "own_code": digests(config.named), "libraries": libraries}
 
 
-def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
+def check_same(store: RunStore, now: Manifest, *, force: bool) -> None:
     """Refuse to go on with a run under another configuration, code or data than it began with.
 
     Raises:
         InvalidInput: Something differs; says what. With `force` it is written to the manifest instead.
     """
     before = store.manifest
-    differences = [line for name in _MUST_MATCH for line in _differences(name, before.get(name), now[name])]
+    was, is_now = (one.model_dump(include=_MUST_MATCH) for one in (before, now))
+    differences = [line for name in sorted(_MUST_MATCH) for line in _differences(name, was[name], is_now[name])]
     if not differences:
         return
     if not force:
@@ -176,17 +173,15 @@ def check_same(store: RunStore, now: dict[str, Any], *, force: bool) -> None:
             f"{store.folder}: cannot be resumed as it was begun: {'; '.join(differences)}. Put things back, or go on "
             "all the same with --force: the result will not be that of one run, and the manifest will say so."
         )
-    forced = [*before.get("forced", []), {"at": now["started"], "differences": differences}]
-    write_json(
-        store.folder / "manifest.json",
-        {**now, "started": before.get("started"), "notes": before.get("notes", []), "forced": forced},
-    )
+    forced = [*before.forced, Forced(at=now.started, differences=differences)]
+    kept = {"started": before.started, "notes": before.notes, "forced": forced}
+    store.write_manifest(now.model_copy(update=kept))
 
 
 def is_by_this_code(store: RunStore) -> bool:
     """Say whether a run was begun by the very code that is running now: fedpcs's, its libraries', the user's own."""
     before, now = store.manifest, _code(store.config())
-    return all(before.get(name) == now[name] for name in now)
+    return all(getattr(before, name) == now[name] for name in now)
 
 
 @contextmanager

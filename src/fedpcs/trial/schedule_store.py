@@ -7,14 +7,13 @@ answer to the question asked or is not found.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedpcs._files import arrays_in, disk_errors, read_bytes, write_whole
+from fedpcs._files import disk_errors, read_arrays, write_arrays
 from fedpcs.game.schedule import PATHS, Schedule
 from fedpcs.sampling import Sampler
 from fedpcs.trial.config import RunConfig
@@ -63,24 +62,15 @@ def schedule_path(folder: Path, config: RunConfig, sampler: Sampler) -> Path:
 def _write(path: Path, schedule: Schedule) -> None:
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    buffer = io.BytesIO()
     words = json.dumps({name: getattr(schedule, name) for name in _WORDS})
-    np.savez(buffer, words=np.array(words), **schedule.paths)
-    body = buffer.getvalue()
-    write_whole(path, hashlib.sha256(body).digest() + body)
+    write_arrays(path, words=np.array(words), **schedule.paths)
 
 
 def _read(path: Path) -> Schedule | None:
     """Return a schedule that was kept; None if there is none, or it is damaged: then it is solved again."""
     try:
-        content = read_bytes(path, 8 * _MOST_BYTES)
-    except OSError:
-        return None
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
-        return None
-    try:
-        kept = arrays_in(io.BytesIO(content[32:]))
+        kept = read_arrays(path, 8 * _MOST_BYTES)
         words: dict[str, Any] = json.loads(str(kept["words"]))
         return Schedule(**{**words, **{name: kept[name] for name in PATHS}})
-    except (KeyError, TypeError, ValueError):
+    except (OSError, KeyError, TypeError, ValueError):
         return None

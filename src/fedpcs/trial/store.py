@@ -6,7 +6,6 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +17,11 @@ from fedpcs._files import (
     disk_errors,
     lines_of,
     open_private,
-    read_object,
     write_json,
     write_whole,
 )
 from fedpcs.errors import CorruptFile
-from fedpcs.trial.shapes import ResultShape, check_shape
+from fedpcs.trial.records import RoundRecord, TrialResult, checked, read_record
 
 
 @dataclass(frozen=True)
@@ -52,20 +50,16 @@ class TrialStore:
         return self.folder / "checkpoints"
 
     @property
-    def result(self) -> dict[str, Any] | None:
+    def result(self) -> TrialResult | None:
         """What the trial came to; None while it is not done."""
         path = self.folder / "result.json"
-        if not path.exists():
-            return None
-        found = read_object(path)
-        check_shape(found, ResultShape, str(path), NEW_RUN)
-        return found
+        return read_record(TrialResult, path) if path.exists() else None
 
     @property
     def num_rounds_known(self) -> int:
         """How many rounds the result, or else the newest checkpoint, knows of."""
         if (result := self.result) is not None:
-            return int(result["rounds"])
+            return result.rounds
         return max((int(path.stem) for path in self.checkpoints.glob("[0-9]*.ckpt")), default=0)
 
     def create(self) -> None:
@@ -73,7 +67,7 @@ class TrialStore:
         with disk_errors(self.folder):
             self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
 
-    def append(self, record: dict[str, Any]) -> None:
+    def append(self, record: RoundRecord) -> None:
         """Add a round's line with the hash of all lines up to it, and have it on the disk before returning.
 
         Raises:
@@ -86,7 +80,7 @@ class TrialStore:
                 before = hash_at_end(stream.read()) if start else START
             except ValueError as error:
                 raise CorruptFile(f"{self.log}: its last line is damaged: {error}. {NEW_RUN}") from None
-            stream.write(sealed_line(record, before))
+            stream.write(sealed_line(record.model_dump(), before))
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -100,13 +94,11 @@ class TrialStore:
         whole = _whole(lines)
         if len(whole) < num_rounds:
             raise CorruptFile(f"{self.log} has {len(whole)} rounds, the checkpoint {num_rounds}. {NEW_RUN}")
-        for index, record in enumerate(self._records(whole[:num_rounds], NEW_RUN)):
-            if record.get("round") != index:
-                raise CorruptFile(f"{self.log}: line {index + 1} is not round {index}. {NEW_RUN}")
+        self._records(whole[:num_rounds], NEW_RUN)
         if len(lines) > num_rounds:
             write_whole(self.log, b"".join(whole[:num_rounds]))
 
-    def rounds(self, remedy: str = NEW_RUN) -> list[dict[str, Any]]:
+    def rounds(self, remedy: str = NEW_RUN) -> list[RoundRecord]:
         """Read the log. A last line without its end, as a crash leaves it, is not in it.
 
         Raises:
@@ -122,14 +114,18 @@ class TrialStore:
         except OSError as error:
             raise CorruptFile(f"{self.log}: cannot be read: {error.strerror}. {NEW_RUN}") from None
 
-    def _records(self, lines: list[bytes], remedy: str) -> list[dict[str, Any]]:
-        found, before = [], START
+    def _records(self, lines: list[bytes], remedy: str) -> list[RoundRecord]:
+        found: list[RoundRecord] = []
+        before = START
         for number, line in enumerate(lines, 1):
             try:
                 record, before = unsealed(line, before)
             except (ValueError, RecursionError) as error:
                 raise CorruptFile(f"{self.log}: line {number} is damaged: {error}. {remedy}") from None
-            found.append(record)
+            line_record = checked(RoundRecord, record, f"{self.log}: line {number}", remedy)
+            if line_record.round != number - 1:
+                raise CorruptFile(f"{self.log}: line {number} is of round {line_record.round}. {remedy}")
+            found.append(line_record)
         return found
 
     def save_model(self, state_dict: dict[str, Tensor]) -> None:
@@ -138,9 +134,9 @@ class TrialStore:
         torch.save(state_dict, buffer)
         write_whole(self.folder / "model.pt", buffer.getvalue())
 
-    def finish(self, result: dict[str, Any]) -> None:
+    def finish(self, result: TrialResult) -> None:
         """Write the result: the trial is done."""
-        write_json(self.folder / "result.json", result)
+        write_json(self.folder / "result.json", result.model_dump())
 
 
 def _whole(lines: list[bytes]) -> list[bytes]:

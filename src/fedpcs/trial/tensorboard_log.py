@@ -9,31 +9,33 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from fedpcs._files import disk_errors
 from fedpcs._plugins import pip_install
 from fedpcs.errors import InvalidInput
+from fedpcs.trial.records import RoundRecord
 
 # What TensorBoard calls it, and where a round's line has it.
-_SCALARS: dict[str, tuple[str, ...]] = {
-    "test/accuracy": ("accuracy",),
-    "test/loss": ("loss",),
-    "privacy/epsilon_median": ("spent", "epsilon", "median"),
-    "privacy/epsilon_maximum": ("spent", "epsilon", "maximum"),
-    "privacy/rho_maximum": ("spent", "rho", "maximum"),
-    "game/reward": ("reward",),
-    "game/mean_budget": ("mean_budget",),
-    "game/realised_mean_budget": ("realised_mean_budget",),
-    "game/cohort_budget": ("cohort_budget",),
-    "game/paid_so_far": ("paid_so_far",),
-    "norms/update_median": ("update_norm", "median"),
-    "norms/update_maximum": ("update_norm", "maximum"),
-    "norms/noise_median": ("noise_norm", "median"),
-    "norms/step": ("step_norm",),
-    "cohort/num_heard": ("draw", "num_heard"),
-    "cohort/effective_sample_size": ("draw", "effective_sample_size"),
+_SCALARS: dict[str, str] = {
+    "test/accuracy": "accuracy",
+    "test/loss": "loss",
+    "privacy/epsilon_median": "spent.epsilon.median",
+    "privacy/epsilon_maximum": "spent.epsilon.maximum",
+    "privacy/rho_maximum": "spent.rho.maximum",
+    "game/reward": "reward",
+    "game/mean_budget": "mean_budget",
+    "game/realised_mean_budget": "realised_mean_budget",
+    "game/cohort_budget": "cohort_budget",
+    "game/paid_so_far": "paid_so_far",
+    "norms/update_median": "update_norm.median",
+    "norms/update_maximum": "update_norm.maximum",
+    "norms/noise_median": "noise_norm.median",
+    "norms/step": "step_norm",
+    "cohort/num_heard": "draw.num_heard",
+    "cohort/effective_sample_size": "draw.effective_sample_size",
 }
 
 
@@ -51,7 +53,7 @@ def check_installed() -> None:
 
 
 @contextmanager
-def tensorboard_log(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+def tensorboard_log(folder: Path) -> Iterator[Callable[[RoundRecord], None]]:
     """Give what writes each finished round to TensorBoard; its file is closed at the end of the block.
 
     Args:
@@ -71,13 +73,13 @@ def tensorboard_log(folder: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     target = folder / "tensorboard"
     writers: list[Any] = []
 
-    def write(record: dict[str, Any]) -> None:
+    def write(record: RoundRecord) -> None:
         with disk_errors(target):
             if not writers:
-                writers.append(_writer(target, record["round"]))
+                writers.append(_writer(target, record.round))
             for name, path in _SCALARS.items():
-                if (value := _at(record, path)) is not None:
-                    writers[0].add_scalar(name, value, record["round"])
+                if (value := attrgetter(path)(record)) is not None:
+                    writers[0].add_scalar(name, value, record.round)
             writers[0].flush()  # what was told is on disk, also if the run is killed before the next round
 
     try:
@@ -93,10 +95,3 @@ def _writer(target: Path, first_round: int) -> Any:
     # An empty log gets no such mark: nothing is there to be void.
     purge_step = first_round if target.is_dir() else None
     return SummaryWriter(str(target), purge_step=purge_step)
-
-
-def _at(record: dict[str, Any], path: tuple[str, ...]) -> float | None:
-    value: Any = record
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return None if value is None else float(value)

@@ -6,7 +6,6 @@ carry hashes that are checked whenever they are read. Nobody else on the machine
 
 from __future__ import annotations
 
-import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedpcs import _validate
 from fedpcs._chain import sealed_line, unsealed
-from fedpcs._files import MOST_JSON, read_bytes
+from fedpcs._files import MOST_JSON, read_bytes, write_whole
 from fedpcs._outside import printable
 from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values, refuse_changed
 from fedpcs.engines.flower.conditions import Conditions, refuse_outside
@@ -185,12 +184,7 @@ class ClientBooks:
 
     def _write(self, plans: dict[str, tuple[Announcement, list[int]]]) -> None:
         private_folder(self.folder)
-        draft = self._agreed.with_suffix(".new")
         values = {
             run: {"budgets": budgets, "announcement": announcement_values(one)} for run, (one, budgets) in plans.items()
         }
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            stream.write(sealed_line(values))
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(draft, self._agreed)
+        write_whole(self._agreed, sealed_line(values))

@@ -47,7 +47,7 @@ class Played:
     def is_replanned(self) -> bool:
         """Whether the game was solved anew on the way, so that what was announced first did not stand."""
         lines = [line for sampler in self.samplers for trial in sampler.trials for line in trial.rounds]
-        return any("replanned" in line for line in lines)
+        return any(line.replanned for line in lines)
 
 
 def budget_figure(run: RunFiles) -> Figure:
