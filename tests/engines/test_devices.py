@@ -29,7 +29,7 @@ from fedpcs.learning.protocol import MEASURES, Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes import MODES
-from fedpcs.studies.doctor_run import check_run
+from fedpcs.studies.doctor.run import check_run
 from fedpcs.trial.run import start_run
 
 KINDS = ("cuda", "mps")

@@ -75,11 +75,11 @@ def _checks(config: RunConfig | None, data_dir: Path | None, node: Path | None) 
 
         return check_node(node, config)
     if config is None:
-        from fedpcs.studies.doctor import check_installation
+        from fedpcs.studies.doctor.installation import check_installation
 
         return check_installation(data_dir)
     from fedpcs import _plugins
-    from fedpcs.studies.doctor_run import check_run
+    from fedpcs.studies.doctor.run import check_run
 
     _plugins.look_here(*config.named)
     return check_run(config, data_dir)

@@ -117,7 +117,7 @@ def _learning_columns(run: RunFiles) -> tuple[Column, ...]:
         Column(
             "loss",
             f"Cross-entropy of the last model on the {run.config.data.evaluated_on}, likewise.",
-            lambda sampler: _mean(sampler, "loss", _format.loss),
+            lambda sampler: _mean(sampler, "loss", _format.three_decimals),
         ),
         Column(
             "rewards paid",

@@ -16,7 +16,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.privacy.audit import Claim
 from fedpcs.privacy.standing import noise_standing
 from fedpcs.report import style
-from fedpcs.studies.audit import Audit
+from fedpcs.studies.audit.attack import Audit
 
 _BAND = (0.025, 0.975)
 _NUM_SIMULATED = 2000

@@ -25,7 +25,7 @@ def accuracy_figure(run: RunFiles) -> Figure:
 
 def loss_figure(run: RunFiles) -> Figure:
     """Draw cross-entropy on records nobody trained on over rounds, by sampler."""
-    figure = _curves(run, "loss", _format.loss)
+    figure = _curves(run, "loss", _format.three_decimals)
     figure.axes[0].set_ylabel(f"cross-entropy on {run.config.data.evaluated_on}", color=style.INK)
     return figure
 

@@ -19,7 +19,7 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._plugins import pip_install
 from fedpcs._threads import num_cores
-from fedpcs.trial.check import Check
+from fedpcs.trial.check import Check, noted
 
 _LIBRARIES = {
     "numpy": "numpy",
@@ -56,8 +56,8 @@ def _looked(subject: str, look: Callable[[], Check]) -> Check:
     try:
         return look()
     except Exception as error:  # whatever is broken here is what a doctor is called for
-        words = f"{type(error).__name__}: {error}"
-        return Check(subject, "wrong", words, "Install fedpcs anew, in a virtual environment of its own.")
+        reason = f"{type(error).__name__}: {error}"
+        return Check(subject, "wrong", reason, "Install fedpcs anew, in a virtual environment of its own.")
 
 
 def _libraries() -> Check:
@@ -70,10 +70,9 @@ def _libraries() -> Check:
 
 def _cores() -> Check:
     pinned = os.environ.get("OMP_NUM_THREADS")
-    words = f"{num_cores()} for this process" + (f", OMP_NUM_THREADS={pinned}" if pinned else "")
-    if num_cores() == 1:
-        return Check("cores", "note", words, "Clients train one after another. More cores let them train side by side.")
-    return Check("cores", "fine", words)
+    text = f"{num_cores()} for this process" + (f", OMP_NUM_THREADS={pinned}" if pinned else "")
+    alone = "Clients train one after another. More cores let them train side by side."
+    return noted("cores", text, alone if num_cores() == 1 else "")
 
 
 def _game() -> Check:
@@ -84,10 +83,9 @@ def _game() -> Check:
 
     found = equilibrium.solve(make_game(uniform(10, seed=0), last_round=4, cohort_size=2), 6.0)
     again = certify(found.profile, found.reward.path, found.game)
-    words = f"10 clients, 5 rounds: solved; by deviating a client gains at most {again.max:.1e}"
-    if not again.is_equilibrium(1e-3):
-        return Check("game", "wrong", words, "Numba's kernels give wrong numbers here: try another version of Numba.")
-    return Check("game", "fine", words)
+    text = f"10 clients, 5 rounds: solved; by deviating a client gains at most {_format.amount(again.max)}"
+    broken = "Numba's kernels give wrong numbers here: try another version of Numba."
+    return _wrong_unless(again.is_equilibrium(1e-3), "game", text, broken)
 
 
 def _privacy() -> Check:
@@ -95,12 +93,10 @@ def _privacy() -> Check:
 
     found = epsilon_profile(0.5, 1e-5)
     shown = ", ".join(f"{_format.rounded_up(getattr(found, method))} {method}" for method in METHODS)
-    words = f"ρ = 0.5 at δ = 10⁻⁵: ε = {shown}"
     is_sound = found.exact <= found.tight <= found.standard
     comes_back = abs(to_delta(0.5, found.exact, "exact") / 1e-5 - 1.0) < 1e-6
-    if not (is_sound and comes_back):
-        return Check("privacy", "wrong", words, "SciPy's special functions give wrong numbers: try another version.")
-    return Check("privacy", "fine", words)
+    broken = "SciPy's special functions give wrong numbers: try another version."
+    return _wrong_unless(is_sound and comes_back, "privacy", f"ρ = 0.5 at δ = 10⁻⁵: ε = {shown}", broken)
 
 
 def _noise() -> Check:
@@ -110,21 +106,19 @@ def _noise() -> Check:
     for name in NAMES:
         source = noise_source(name, seed=0 if name == "fast" else None)
         spread[name] = float(np.std(source.draw(_DRAWN))) / (source.units_per_stddev or 1)
-    words = ", ".join(f"{name} {value:.4f}" for name, value in spread.items())
-    if any(abs(value - 1.0) > _MOST_OFF for value in spread.values()):
-        return Check("noise", "wrong", f"standard deviation should be 1: {words}", "Do not release anything with it.")
-    return Check("noise", "fine", f"standard deviation of {_DRAWN:,} draws, which should be 1: {words}")
+    shown = ", ".join(f"{name} {_format.three_decimals(value)}" for name, value in spread.items())
+    text = f"standard deviation of {_DRAWN:,} draws, which should be 1: {shown}"
+    is_one = all(abs(value - 1.0) <= _MOST_OFF for value in spread.values())
+    return _wrong_unless(is_one, "noise", text, "Do not release anything with it.")
 
 
 def _disk() -> Check:
     here = Path.cwd()
-    free = shutil.disk_usage(here).free
-    words = f"{free / 1e9:.1f} GB free in {here}"
     if not os.access(here, os.W_OK):
-        return Check("disk", "note", f"{here} cannot be written to", "Runs go into fedpcs-runs here: use --out.")
-    if free < _LEAST_BYTES:
-        return Check("disk", "note", words, "Checkpoints hold the model several times over: free some, or use --out.")
-    return Check("disk", "fine", words)
+        return noted("disk", f"{here} cannot be written to", "Runs go into fedpcs-runs here: use --out.")
+    free = shutil.disk_usage(here).free
+    full = "Checkpoints hold the model several times over: free some, or use --out."
+    return noted("disk", f"{_format.amount(free / 1e9)} GB free in {here}", full if free < _LEAST_BYTES else "")
 
 
 def _data(data_dir: Path | None) -> Check:
@@ -142,7 +136,8 @@ def _extras() -> Check:
             installed.append(f"{extra} ({package} {version(package)})")
         except PackageNotFoundError:
             missing.append(extra)
-    words = ", ".join(installed) or "none"
-    if missing:
-        return Check("extras", "note", words, f"If wanted: {pip_install(*missing)}")
-    return Check("extras", "fine", words)
+    return noted("extras", ", ".join(installed) or "none", f"If wanted: {pip_install(*missing)}" if missing else "")
+
+
+def _wrong_unless(is_right: bool, subject: str, found: str, remedy: str) -> Check:
+    return Check(subject, "fine", found) if is_right else Check(subject, "wrong", found, remedy)

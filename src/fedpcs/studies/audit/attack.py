@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from fedpcs import _random, _validate
+from fedpcs import _format, _random, _validate
 from fedpcs._validate import FloatArray
 from fedpcs.privacy.audit import AuditResult, Claim, audit_scores, checked_confidence
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.events import Family
 from fedpcs.privacy.noise import NAMES, noise_source
 from fedpcs.privacy.noise_law import FALSE_ALARM, Check, check_noise_law
-from fedpcs.studies.canaries import canary_direction, make_scenario
-from fedpcs.studies.scenario import NUM_PARAMETERS, Scenario
+from fedpcs.studies.audit.canaries import canary_direction, make_scenario
+from fedpcs.studies.audit.scenario import NUM_PARAMETERS, Scenario
 
 DISTANCE_CHECK = "distance of neighbours"
 _LEAST_CANARIES = 10
@@ -37,15 +37,15 @@ _ROUNDING = 1.0 + 1e-6
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """How an audit is run; `run_audit` explains each.
+    """How an audit is run.
 
     Attributes:
         num_canaries: Runs with the canary, and as many without.
         noise: Name of the noise source.
-        seed: Of canaries and backgrounds.
+        seed: Of canaries and backgrounds; of the noise too if it is "fast".
         delta: The δ at which ε is quoted.
         confidence: Of the lower bounds that are reported.
-        num_rounds: Rounds each canary takes part in.
+        num_rounds: Rounds each canary takes part in; ρ adds up.
     """
 
     num_canaries: int = 1000
@@ -95,36 +95,21 @@ class Silence:
         return np.zeros(size)
 
 
-def run_audit(
-    mode: str,
-    rho: Rho | float,
-    *,
-    num_canaries: int = 1000,
-    noise: str = "secure",
-    seed: int = 0,
-    delta: float = 1e-5,
-    confidence: float = 0.95,
-    num_rounds: int = 1,
-) -> Audit:
+def run_audit(mode: str, rho: Rho | float, **plan: Any) -> Audit:
     """Audit the pipeline of a privacy mode.
 
     Args:
-        mode: A privacy mode, or a special case of one: a key of `canaries.audits()`.
+        mode: One of `canaries.audits()`.
         rho: Budget of one round.
-        num_canaries: Runs with the canary, and as many without.
-        noise: "secure", "exact" or "fast".
-        seed: Of canaries and backgrounds; of the noise too if it is "fast".
-        delta: The δ at which ε is quoted.
-        confidence: Of the lower bounds that are reported.
-        num_rounds: Rounds each canary takes part in; ρ adds up.
+        plan: Fields of `AuditPlan`.
 
     Example:
         >>> found = run_audit("client", 1.0, num_canaries=100, noise="fast").result
         >>> found.is_contradicted, found.bounds.gaussian < found.claim.epsilon
         (False, True)
     """
-    plan = AuditPlan(num_canaries, noise, seed, delta, confidence, num_rounds)
-    return audit_scenario(make_scenario(mode, Rho.of(rho)), plan)
+    checked = AuditPlan(**plan)
+    return audit_scenario(make_scenario(mode, Rho.of(rho)), checked)
 
 
 def audit_scenario(scenario: Scenario, plan: AuditPlan) -> Audit:
@@ -171,8 +156,9 @@ def _check_distance(scenario: Scenario, plan: AuditPlan, stddev: float) -> Check
         gap = scenario.pipeline(pair.held_in, Silence()) - scenario.pipeline(pair.held_out, Silence())
         farthest = max(farthest, float(np.linalg.norm(gap)) / stddev)
     allowed = math.sqrt(2.0 * float(scenario.budget))
+    seen, limit = map(_format.three_decimals, (farthest, allowed))
     return Check(
         DISTANCE_CHECK,
         farthest <= allowed * _ROUNDING,
-        f"{farthest:,.3f} standard deviations of noise apart, allowed {allowed:,.3f}",
+        f"{seen} standard deviations of noise apart, allowed {limit}",
     )

@@ -16,7 +16,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.privacy.private_training import LocalPlan, private_sgd
-from fedpcs.studies.scenario import (
+from fedpcs.studies.audit.scenario import (
     CLIP_NORM,
     LOCAL_EPOCHS,
     NUM_PARAMETERS,

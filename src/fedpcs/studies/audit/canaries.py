@@ -13,7 +13,6 @@ the claim holds for: one full-batch step over gradients that are clipped record 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +29,7 @@ from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
 from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.modes.mode import Canary, Neighbours, PrivacyMode
 from fedpcs.privacy.noise import NoiseSource
-from fedpcs.studies.scenario import (
+from fedpcs.studies.audit.scenario import (
     BATCH_SIZE,
     CLIP_NORM,
     LAYER_ENDS,
@@ -50,6 +49,7 @@ from fedpcs.studies.scenario import (
 )
 
 _PAPER_EPOCHS, _LEARNING_RATE = 5, 0.1
+_NUM_BATCHES = NUM_RECORDS // BATCH_SIZE
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,27 @@ def make_scenario(name: str, budget: Rho) -> Scenario:
     if not budget > Rho(0):
         raise InvalidInput(f"rho must be above 0, got {budget}. With nothing to spend nothing is released.")
     mode, canary = audits()[_validate.choice("mode", name, audits())]
-    return _SCENARIOS[canary.neighbours](mode, canary, budget)
+    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
+    if isinstance(mechanism, UpdateMechanism):
+        # σ² = Δ²/(2ρ): at ρ = 1/2 it is Δ².
+        variance = mode.noise_variance(_ANNOUNCED, np.array([0.5]), np.array([NUM_RECORDS]))
+        sensitivity, num_steps = math.sqrt(variance[0]), 1
+        difference, make = _OF_UPDATES[canary.neighbours]
+        pipeline = _update_pipeline(mechanism, is_mean=canary.neighbours is Neighbours.REPLACED_IN_FULL_BATCH)
+    elif canary.neighbours is Neighbours.REPLACED_RECORD_TRAINED:
+        from fedpcs.studies.audit.training import replaced_record, training_pipeline  # brings torch
+
+        # The update adds up a step for each epoch, so its noise is √E that of one.
+        sensitivity, num_steps = math.sqrt(LOCAL_EPOCHS) * 2.0 * CLIP_NORM / NUM_RECORDS, LOCAL_EPOCHS
+        difference = f"one of {NUM_RECORDS} records turned around, {LOCAL_EPOCHS} full-batch epochs of private training"
+        make, pipeline = replaced_record, training_pipeline(mechanism)
+    else:
+        sensitivity, num_steps = 2.0 * CLIP_NORM / BATCH_SIZE, LOCAL_EPOCHS
+        batches = f"{LOCAL_EPOCHS} epochs of {_NUM_BATCHES} batches of {BATCH_SIZE}"
+        difference = f"one record's gradient turned around, {batches}"
+        make, pipeline = _replaced_record, _step_pipeline(mechanism)
+    assert mode.level is not None
+    return Scenario(canary.name, mode.level, budget, sensitivity, num_steps, difference, make, pipeline, canary.remark)
 
 
 def canary_direction(rng: np.random.Generator, canary: int) -> FloatArray:
@@ -94,87 +114,21 @@ def canary_direction(rng: np.random.Generator, canary: int) -> FloatArray:
     return direction / np.linalg.norm(direction)
 
 
-def _of_updates(
-    mode: PrivacyMode, canary: Canary, budget: Rho, difference: str, make: MakeNeighbours, is_mean: bool = False
-) -> Scenario:
-    """Return the scenario of a mode that perturbs whole updates; `is_mean`: of one step over clipped rows."""
-    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
-    assert isinstance(mechanism, UpdateMechanism)
+def _update_pipeline(mechanism: UpdateMechanism, *, is_mean: bool) -> Pipeline:
+    """Return the release of whole updates; `is_mean`: of one step over clipped rows."""
 
     def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
         update = clip_rows(raw[0], CLIP_NORM) if is_mean else clip_update(_as_layers(raw[0, 0]), CLIP_NORM)
         return mechanism.release(ClippedUpdate(update.value, update.l2_bound), source).value[np.newaxis]
 
-    # σ² = Δ²/(2ρ): at ρ = 1/2 it is Δ².
-    variance = mode.noise_variance(_ANNOUNCED, np.array([0.5]), np.array([NUM_RECORDS]))
-    return _scenario(mode, canary, budget, math.sqrt(variance[0]), 1, difference, make, pipeline)
+    return pipeline
 
 
-def _scenario(
-    mode: PrivacyMode,
-    canary: Canary,
-    budget: Rho,
-    sensitivity: float,
-    num_steps: int,
-    difference: str,
-    make: MakeNeighbours,
-    pipeline: Pipeline,
-) -> Scenario:
-    assert mode.level is not None
-    return Scenario(canary.name, mode.level, budget, sensitivity, num_steps, difference, make, pipeline, canary.remark)
+def _step_pipeline(mechanism: RecordMechanism) -> Pipeline:
+    def released(step: int, rows: FloatArray, source: NoiseSource) -> FloatArray:
+        return mechanism.release(clip_rows(rows, CLIP_NORM), source, Batch(*divmod(step, _NUM_BATCHES))).value
 
-
-def _opposite(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
-    return _of_updates(mode, canary, budget, "opposite updates, far longer than W", _opposite_updates)
-
-
-def _relabelled(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
-    difference = f"one of {NUM_RECORDS} records relabelled, {_PAPER_EPOCHS} local epochs, update clipped to W"
-    return _of_updates(mode, canary, budget, difference, _relabelled_record)
-
-
-def _full_batch(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
-    difference = f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step"
-    return _of_updates(mode, canary, budget, difference, replaced_in_full_batch, is_mean=True)
-
-
-def _steps(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
-    num_batches = NUM_RECORDS // BATCH_SIZE
-    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
-    assert isinstance(mechanism, RecordMechanism)
-
-    def pipeline(raw: FloatArray, source: NoiseSource) -> FloatArray:
-        return np.stack(
-            [
-                mechanism.release(clip_rows(rows, CLIP_NORM), source, Batch(*divmod(step, num_batches))).value
-                for step, rows in enumerate(raw)
-            ]
-        )
-
-    difference = f"one record's gradient turned around, {LOCAL_EPOCHS} epochs of {num_batches} batches of {BATCH_SIZE}"
-    sensitivity = 2.0 * CLIP_NORM / BATCH_SIZE
-    return _scenario(mode, canary, budget, sensitivity, LOCAL_EPOCHS, difference, _replaced_record, pipeline)
-
-
-def _training(mode: PrivacyMode, canary: Canary, budget: Rho) -> Scenario:
-    from fedpcs.studies.audit_training import replaced_record, training_pipeline  # brings torch
-
-    mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
-    assert isinstance(mechanism, RecordMechanism)
-    # The update adds up a step for each epoch, so its noise is √E that of one.
-    sensitivity = math.sqrt(LOCAL_EPOCHS) * 2.0 * CLIP_NORM / NUM_RECORDS
-    difference = f"one of {NUM_RECORDS} records turned around, {LOCAL_EPOCHS} full-batch epochs of private training"
-    pipeline = training_pipeline(mechanism)
-    return _scenario(mode, canary, budget, sensitivity, LOCAL_EPOCHS, difference, replaced_record, pipeline)
-
-
-_SCENARIOS: dict[Neighbours, Callable[[PrivacyMode, Canary, Rho], Scenario]] = {
-    Neighbours.OPPOSITE_UPDATES: _opposite,
-    Neighbours.RELABELLED_RECORD: _relabelled,
-    Neighbours.REPLACED_IN_FULL_BATCH: _full_batch,
-    Neighbours.REPLACED_RECORD: _steps,
-    Neighbours.REPLACED_RECORD_TRAINED: _training,
-}
+    return lambda raw, source: np.stack([released(step, rows, source) for step, rows in enumerate(raw)])
 
 
 def _opposite_updates(rng: np.random.Generator, direction: FloatArray) -> Pair:
@@ -219,3 +173,16 @@ def _trained_update(features: FloatArray, labels: FloatArray, order: NDArray[np.
 def _as_layers(flat: FloatArray) -> list[FloatArray]:
     parts = np.split(flat, LAYER_ENDS[:-1])
     return [part.reshape(shape) for part, shape in zip(parts, LAYERS, strict=True)]
+
+
+_OF_UPDATES: dict[Neighbours, tuple[str, MakeNeighbours]] = {
+    Neighbours.OPPOSITE_UPDATES: ("opposite updates, far longer than W", _opposite_updates),
+    Neighbours.RELABELLED_RECORD: (
+        f"one of {NUM_RECORDS} records relabelled, {_PAPER_EPOCHS} local epochs, update clipped to W",
+        _relabelled_record,
+    ),
+    Neighbours.REPLACED_IN_FULL_BATCH: (
+        f"one of {NUM_RECORDS} records' gradient turned around, each clipped to W, one full-batch step",
+        replaced_in_full_batch,
+    ),
+}
