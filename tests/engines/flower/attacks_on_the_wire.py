@@ -102,7 +102,7 @@ class Wire:
 
     def leave(self):
         self.post("deactivate-node", fleet_pb2.DeactivateNodeRequest(node_id=self.me))
-        for one in self.open:
+        for one in [self.client, *self.open]:
             one.close()
 
     def message(self, tree=None, **metadata):
@@ -274,7 +274,7 @@ WIRE = {
         lambda wire: rooted(wire, TREE(object_id=id_of(b"x"), children=[TREE(object_id=id_of(b"x"))])),
         "[245]..",
     ),
-    "a part of the server's, with a false part below": (lambda wire: rooted(wire, poison()), "200"),
+    "a part of the server's, with a false part below": (lambda wire: rooted(wire, poison()), "[25].."),
     "a second reply": (lambda wire: wire.message(), "200"),
     "no signature": (lambda wire: wire.post("pull-messages", headers={"content-type": "application/protobuf"}), "401"),
     "another key's signature": (lambda wire: wire.pull(key=another_key(), claimed=wire.key), "401"),
