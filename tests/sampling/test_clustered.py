@@ -19,26 +19,6 @@ def times_drawn(drawn, view, num_draws):
     return np.rint(drawn.expansion * num_draws * view.data_weight[drawn.clients])
 
 
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("strata", STRATA)
-def test_weights_are_shares_on_average_and_inclusion_is_how_often_clients_come_up(strata, sizes):
-    """With equals the inclusion depends on the order they were laid in, and is right for that order."""
-    view = make_view(3, SIZES[sizes])
-    sampler, rng, num_draws = make_sampler("clustered", strata=strata), np.random.default_rng(0), 700
-    weight, is_in, inclusion = np.zeros((3, num_draws, 8))
-    for row in range(num_draws):
-        drawn = draw(sampler, view, rng)
-        weight[row, drawn.clients] = drawn.weights
-        is_in[row, drawn.clients] = 1.0
-        inclusion[row] = drawn.inclusion
-    assert np.allclose(weight.sum(axis=1), 1.0, rtol=1e-12)
-    for found, expected in ((weight, view.data_weight), (is_in - inclusion, 0.0)):
-        error = found.std(axis=0) / np.sqrt(num_draws)
-        gap = np.abs(found.mean(axis=0) - expected)
-        # A client too small to have come up at all has no spread to judge by: once in 700 is its error.
-        assert (gap < 4.5 * np.maximum(error, 1 / num_draws) + 1e-12).all()
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 300), min_size=2, max_size=12),
@@ -85,28 +65,3 @@ def test_strata_never_add_variance():
     target = view.data_weight @ updates
     exact = (view.data_weight @ (updates - target) ** 2) / 6
     assert spread["none"] == pytest.approx(exact, rel=0.15)
-
-
-@pytest.mark.parametrize("strata", STRATA)
-def test_absent_clients_hold_no_interval(strata):
-    view = make_view(5, [10, 20, 30, 40, 900], is_available=[True, True, True, True, False])
-    drawn = draw(make_sampler("clustered", strata=strata), view, np.random.default_rng(0))
-    assert times_drawn(drawn, view, 4).sum() == 4  # no more draws than clients
-    assert drawn.inclusion[4] == 0.0
-    assert 4 not in drawn.clients
-
-
-def test_equal_clients_and_equal_strata_are_drawn_one_each():
-    drawn = draw(make_sampler("clustered"), make_view(7, np.full(7, 3)), np.random.default_rng(0))
-    assert drawn.clients.tolist() == list(range(7))
-    assert drawn.inclusion == pytest.approx(np.ones(7))
-
-
-def test_which_of_the_equals_lies_across_a_border_is_left_to_chance():
-    """Of twelve equal clients in five intervals those across a border are drawn less often; nobody is for good."""
-    view = make_view(5, np.full(12, 4))
-    rng = np.random.default_rng(0)
-    inclusion = np.array([draw(make_sampler("clustered"), view, rng).inclusion for _ in range(400)])
-    assert np.ptp(inclusion[0]) > 0.03
-    error = inclusion.std() / np.sqrt(400)
-    assert np.abs(inclusion.mean(axis=0) - inclusion.mean()).max() < 4.5 * error

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fedpcs.sampling import biased_draw, draw, make_feedback, make_sampler, make_view, remember
 
@@ -37,25 +35,6 @@ def test_the_ideal_formula(settings_given, steps, variance):
     assert drawn.weights == pytest.approx(SIZES[:3][drawn.clients] / 100 / drawn.inclusion[drawn.clients])
 
 
-def test_no_other_probabilities_make_the_bound_smaller():
-    """p ∝ √s minimises Σ s_i/p_i over the simplex."""
-    rng = np.random.default_rng(0)
-    distance, variance = rng.uniform(0, 3, 8), rng.uniform(0, 5, 8)
-    steps = rng.integers(1, 40, 8)
-    view = make_view(
-        1, np.ones(8), gradient_distance=distance, gradient_variance=variance, local_steps=steps.astype(float)
-    )
-    sampler = make_sampler("delta", information="ideal", floor=0.0)
-    square = distance**2 + variance / (4 * steps)
-    best = np.sum(square / draw(sampler, view, rng).draw_probability)
-    assert all(np.sum(square / other) >= best * (1 - 1e-12) for other in rng.dirichlet(np.ones(8), 200))
-
-
-def test_before_the_first_round_all_are_alike():
-    drawn = draw(make_sampler("delta"), make_view(2, SIZES), np.random.default_rng(0))
-    assert drawn.inclusion == pytest.approx([0.5] * 4)
-
-
 def test_the_mass_of_participants_is_shared_by_score_and_others_keep_theirs():
     """After 4 steps and after 8: √(9 + 256/16) = 5 and √(36 + 2048/32) = 10 share 0.3 + 0.1."""
     found = learnt(
@@ -68,77 +47,6 @@ def test_the_mass_of_participants_is_shared_by_score_and_others_keep_theirs():
         local_steps=[4, 8],
     )
     assert found == pytest.approx([0.4 / 3, 0.4, 0.8 / 3, 0.2], rel=1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32), score=st.sampled_from(["formula", "authors-code"]))
-def test_mass_is_conserved_and_stays_put_outside_the_cohort(seed, score):
-    rng = np.random.default_rng(seed)
-    sampler = make_sampler("delta", score=score)
-    memory, sizes = {}, rng.integers(1, 100, 9)
-    for t in range(6):
-        view = make_view(4, sizes, round_index=t, memory=memory)
-        drawn = draw(sampler, view, rng)
-        before = memory.get("probability", np.full(9, 1 / 9))
-        updates = rng.normal(size=(4, 3)) * rng.choice([0.0, 1e-6, 1.0, 1e6], size=(4, 1))
-        told = {name: rng.uniform(0, 1, 4) for name in ("gradient_variance", "noise_power")}
-        feedback = make_feedback(drawn.clients, updates=updates, local_steps=rng.integers(1, 9, 4), **told)
-        memory = remember(sampler, view, drawn, feedback)
-        after = memory["probability"]
-        outside = np.setdiff1d(np.arange(9), drawn.clients)
-        assert after.sum() == pytest.approx(1.0, rel=1e-14)
-        assert after[outside] == pytest.approx(before[outside], rel=1e-14)
-        assert after[drawn.clients].sum() == pytest.approx(before[drawn.clients].sum(), rel=1e-12)
-
-
-@pytest.mark.parametrize("factor", [1e-3, 7.0, 1e4])
-def test_the_learning_rate_cancels(factor):
-    """A learning rate times `factor` makes updates, and the noise in them, that much longer."""
-    rng = np.random.default_rng(0)
-    updates, variance = rng.normal(size=(3, 5)), [0.5, 2.0, 1.0]
-
-    def run(scale):
-        return learnt(
-            make_sampler("delta"),
-            [0.25] * 4,
-            [0, 1, 3],
-            updates=updates * scale,
-            noise_power=np.array([0.1, 0.3, 0.2]) * scale**2,
-            gradient_variance=variance,
-            local_steps=[1, 5, 2],
-            learning_rate=0.1 * scale,
-        )
-
-    assert run(factor) == pytest.approx(run(1.0), rel=1e-9)
-    assert run(1.0) != pytest.approx([0.25] * 4, rel=1e-3)
-
-
-def test_distances_are_those_of_gradients_whatever_the_number_of_steps():
-    """Gradients of 1 and 3 over 0.5·2 and 0.5·8 steps: updates of 1 and 12, whose gradients are both 1 from 2."""
-    told = {"updates": [[1.0], [12.0]], "local_steps": [2, 8], "gradient_variance": [24.0, 0.0]}
-    found = learnt(make_sampler("delta"), [0.25] * 4, [0, 1], np.ones(4), **told, learning_rate=0.5)
-    assert found[0] / found[1] == pytest.approx(np.sqrt(1 + 24 / 8) / 1, rel=1e-12)
-
-
-@pytest.mark.parametrize("floor", [0.05, 0.3, 1.0])
-def test_nobody_falls_below_the_floor(floor):
-    memory = {"probability": np.array([0.0, 0.7, 0.3, 0.0])}
-    drawn = draw(make_sampler("delta", floor=floor), make_view(2, SIZES, memory=memory), np.random.default_rng(0))
-    assert drawn.draw_probability == pytest.approx((1 - floor) * memory["probability"] + floor / 4)
-    assert drawn.draw_probability.min() == pytest.approx(floor / 4)
-
-
-def test_no_score_at_all_leaves_everything_as_it_was():
-    before = [0.3, 0.4, 0.1, 0.2]
-    nothing = {"gradient_distance": [0.0, 0.0], "gradient_variance": [0.0, 0.0]}
-    assert learnt(make_sampler("delta"), before, [0, 2], **nothing).tolist() == before
-    drowned = {**nothing, "gradient_distance": [1.0, 1.0], "gradient_noise_power": [2.0, 2.0]}
-    assert learnt(make_sampler("delta"), before, [0, 2], **drowned).tolist() == before
-
-
-def test_a_single_participant_keeps_its_mass():
-    found = learnt(make_sampler("delta"), [0.3, 0.4, 0.1, 0.2], [1], updates=[[1.0, 2.0]], gradient_variance=[3.0])
-    assert found == pytest.approx([0.3, 0.4, 0.1, 0.2], rel=1e-14)
 
 
 def test_noise_draws_the_noisy_and_subtracting_it_undoes_that():
@@ -196,15 +104,3 @@ def test_the_authors_weights_are_biased_and_sound_ones_are_not():
         worst[mode] = np.abs((weight.mean(axis=0) - SIZES / 200) / error).max()
     assert worst["sound"] < 4.5
     assert worst["paper"] > 10.0
-
-
-def test_a_ratio_of_zero_asks_for_no_variances():
-    practical, ideal = (make_sampler("delta", variance_ratio=0.0, information=name) for name in ("practical", "ideal"))
-    assert "gradient_variance" not in (*practical.hears, *ideal.reads)
-    assert "local_steps" not in (*practical.hears, *ideal.reads)
-    found = learnt(practical, [0.25] * 4, [0, 1], gradient_distance=[1.0, 3.0])
-    assert found == pytest.approx([0.125, 0.375, 0.25, 0.25])
-    view = make_view(1, np.ones(2), gradient_distance=[1.0, 3.0])
-    assert draw(ideal, view, np.random.default_rng(0)).draw_probability == pytest.approx(
-        [0.95 * 0.25 + 0.025, 0.95 * 0.75 + 0.025]
-    )

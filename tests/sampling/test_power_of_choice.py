@@ -1,7 +1,5 @@
 """`power-of-choice` keeps the K largest losses among d candidates drawn by data, and asks nobody else."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
@@ -20,19 +18,6 @@ def test_with_everyone_a_candidate_it_is_greedy():
         assert drawn.weights == pytest.approx([1 / 3] * 3)
 
 
-def test_with_as_many_candidates_as_places_it_is_a_successive_draw_by_data():
-    """P{a, b} = θ_a·θ_b/(1 − θ_a) + θ_b·θ_a/(1 − θ_b), whatever the losses."""
-    weight = np.array([0.4, 0.3, 0.2, 0.1])
-    view = make_view(2, weight * 100, loss=[5.0, 0.0, 0.0, 7.0])
-    rng, num_draws = np.random.default_rng(0), 2_000
-    found = dict.fromkeys(combinations(range(4), 2), 0)
-    for _ in range(num_draws):
-        found[tuple(draw(make_sampler("power-of-choice", num_candidates=2), view, rng).clients.tolist())] += 1
-    for (a, b), times in found.items():
-        chance = weight[a] * weight[b] * (1 / (1 - weight[a]) + 1 / (1 - weight[b]))
-        assert abs(times - num_draws * chance) < 4.5 * np.sqrt(num_draws * chance * (1 - chance))
-
-
 @pytest.mark.parametrize(("num_candidates", "asked_for"), [(None, 4), (2, 2), (5, 5), (99, 6)])
 def test_a_loss_is_asked_of_the_candidates_once_and_of_nobody_else(num_candidates, asked_for):
     asked = []
@@ -46,22 +31,6 @@ def test_a_loss_is_asked_of_the_candidates_once_and_of_nobody_else(num_candidate
     assert [len(set(clients.tolist())) for clients in asked] == [asked_for]
     best = asked[0][np.argsort(-LOSS[asked[0]])[:2]]
     assert drawn.clients.tolist() == sorted(best.tolist())
-
-
-def test_asking_and_knowing_give_the_same_cohort():
-    rows = [make_view(2, np.ones(6), loss=loss) for loss in (LOSS, lambda clients: LOSS[clients])]
-    for seed in range(20):
-        one, other = (draw(make_sampler("power-of-choice"), view, np.random.default_rng(seed)) for view in rows)
-        assert one.clients.tolist() == other.clients.tolist()
-
-
-def test_ties_fall_at_random():
-    view = make_view(1, np.ones(4), loss=[2.0, 2.0, 1.0, 2.0])
-    rng, num_draws = np.random.default_rng(0), 1_500
-    sampler = make_sampler("power-of-choice", num_candidates=4)
-    found = np.bincount([draw(sampler, view, rng).clients[0] for _ in range(num_draws)], minlength=4)
-    assert found[2] == 0
-    assert np.abs(found[[0, 1, 3]] - num_draws / 3).max() < 4.5 * np.sqrt(num_draws * 2 / 9)
 
 
 def test_weights_are_equal_or_by_data():
@@ -84,12 +53,6 @@ def test_last_known_losses_put_clients_never_heard_first():
     assert memory["loss"].tolist() == [0.5, np.inf, 9.0, -1.0, np.inf, 4.0]
     after = draw(sampler, make_view(3, np.ones(6), memory=memory), np.random.default_rng(0))
     assert after.clients.tolist() == [1, 2, 4]
-
-
-def test_current_losses_leave_nothing_to_remember():
-    sampler, view = make_sampler("power-of-choice"), make_view(2, np.ones(6), loss=LOSS, memory={"loss": np.ones(6)})
-    drawn = draw(sampler, view, np.random.default_rng(0))
-    assert remember(sampler, view, drawn, make_feedback(drawn.clients, loss=[1.0, 2.0])) is view.memory
 
 
 def test_fewer_candidates_than_places_are_refused():

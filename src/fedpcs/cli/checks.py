@@ -174,7 +174,7 @@ def _described(sampler: Any) -> dict[str, Any]:
     from dataclasses import fields
 
     from fedpcs.sampling import disclosure
-    from fedpcs.sampling.contract import try_out
+    from fedpcs.sampling.contract import is_unbiased
 
     text = (sys.modules[type(sampler).__module__].__doc__ or type(sampler).__doc__ or "").strip().splitlines()
     return {
@@ -184,7 +184,7 @@ def _described(sampler: Any) -> dict[str, Any]:
         "hears": list(sampler.hears),
         "private": list(disclosure(sampler).private),
         "label": disclosure(sampler).label,
-        "is_unbiased": try_out(sampler).expansion is not None,
+        "is_unbiased": is_unbiased(sampler),
         "settings": {item.name: getattr(sampler, item.name) for item in fields(sampler)},
     }
 

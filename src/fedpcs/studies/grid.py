@@ -35,11 +35,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from fedpcs._keys import dotted_keys, first_problem, set_key
+from fedpcs._keys import checked, dotted_keys, set_key
 from fedpcs._validate import did_you_mean
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import SAMPLERS, make_sampler
-from fedpcs.sampling.contract import try_out
+from fedpcs.sampling.contract import is_unbiased
 from fedpcs.trial.config import RunConfig, make_run_config, read_tables
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -205,7 +205,7 @@ def hajek_or_own(sampler: str) -> str:
         >>> hajek_or_own("fedpcs"), hajek_or_own("fed-cbs")
         ('hajek', 'own')
     """
-    return "own" if try_out(make_sampler(sampler)).expansion is None else "hajek"
+    return "hajek" if is_unbiased(make_sampler(sampler)) else "own"
 
 
 def set_of(values: Sequence[Any]) -> set[str]:
@@ -214,19 +214,8 @@ def set_of(values: Sequence[Any]) -> set[str]:
 
 
 def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepConfig:
-    """Return a checked sweep from nested mappings.
-
-    Raises:
-        InvalidInput: An unknown key, or a value that is not allowed.
-
-    Example:
-        >>> make_sweep_config({"samplers": ["random"], "seeds": [0]}).base
-        'default'
-    """
-    try:
-        return SweepConfig.model_validate(dict(values))
-    except ValidationError as error:
-        raise InvalidInput(f"{where}: {first_problem(error, SweepConfig)}") from None
+    """Return a checked sweep from nested mappings."""
+    return checked(SweepConfig, dict(values), where)
 
 
 def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: str | None = None) -> list[Cell]:

@@ -6,7 +6,6 @@ import csv
 import importlib
 import importlib.util
 import io
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +32,9 @@ def export_csv(page: Page, path: Path) -> None:
     """
     columns, rows = _flat(page)
     stream = io.StringIO(newline="")
-    writer = csv.writer(stream)
-    writer.writerow(columns)
-    writer.writerows([_written(row[name]) for name in columns] for row in rows)
+    writer = csv.DictWriter(stream, columns)
+    writer.writeheader()
+    writer.writerows({name: _written(cell) for name, cell in row.items()} for row in rows)
     write_text(path, stream.getvalue())
 
 
@@ -89,11 +88,7 @@ def _flat(page: Page) -> tuple[list[str], list[dict[str, Cell]]]:
     if not page.records:
         raise InvalidInput(f"{page.name!r} has no records, so there is nothing to export. Run it first.")
     columns = list(dict.fromkeys(key for record in page.records for key in record))
-    return columns, [_complete(page.name, record, columns) for record in page.records]
-
-
-def _complete(name: str, record: Mapping[str, Any], columns: list[str]) -> dict[str, Cell]:
-    return {column: _cell(name, column, record.get(column)) for column in columns}
+    return columns, [{name: _cell(page.name, name, record.get(name)) for name in columns} for record in page.records]
 
 
 def _cell(name: str, column: str, value: Any) -> Cell:
@@ -106,17 +101,16 @@ def _cell(name: str, column: str, value: Any) -> Cell:
     )
 
 
-def _written(cell: Cell) -> str:
-    """Return a cell as CSV has it: `repr` of a float is the shortest that reads back the same."""
-    if cell is None:
-        return ""
-    return str(cell).lower() if isinstance(cell, bool) else cell if isinstance(cell, str) else repr(cell)
+def _written(cell: Cell) -> str | float | None:
+    """Return a cell as CSV is to have it: `csv` writes a float with all its digits, and None as nothing."""
+    return str(cell).lower() if isinstance(cell, bool) else cell
 
 
 def _of_one_type(cells: list[Cell]) -> list[Cell]:
     """Return whole numbers as floats where a column has both, and numbers as words where it has words."""
-    if len({isinstance(cell, str) for cell in cells if cell is not None}) > 1:
-        return [None if cell is None else _written(cell) for cell in cells]
-    has_floats = any(isinstance(cell, float) for cell in cells)
-    is_whole = [isinstance(cell, int) and not isinstance(cell, bool) for cell in cells]
-    return [float(cell or 0) if has_floats and whole else cell for cell, whole in zip(cells, is_whole, strict=True)]
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if str in kinds and len(kinds) > 1:
+        return [None if cell is None else str(_written(cell)) for cell in cells]
+    if kinds == {int, float}:
+        return [None if cell is None else float(cell) for cell in cells]
+    return cells
