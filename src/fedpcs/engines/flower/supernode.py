@@ -88,7 +88,7 @@ def run_supernode(arguments: Sequence[str], patience_seconds: float) -> None:
 
     # Flower has no hook for a client of one's own: its connection takes the class by this name, and exports it nowhere.
     fleet_http_connection.FleetHttpClient = Watched  # type: ignore[attr-defined]
-    nodestate_factory.InMemoryNodeState = AnsweringState  # type: ignore[attr-defined, misc]
+    nodestate_factory.InMemoryNodeState = AnsweringState  # type: ignore[attr-defined]
     threading.Thread(target=_end_when_silent, args=(watch, patience_seconds), daemon=True).start()
     sys.argv = ["flower-supernode", *arguments]
     flower_supernode()
