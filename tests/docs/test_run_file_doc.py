@@ -172,7 +172,7 @@ def test_fields_of_a_line_are_the_documented_ones(store: RunStore) -> None:
     assert documented[-len(SOMETIMES) :] == SOMETIMES
     for line in lines:
         assert set(line) - set(SOMETIMES) == set(documented[: -len(SOMETIMES)])
-        assert set(line["draw"]) == set(rows("A line of `rounds.jsonl`", 1))
+        assert set(line.draw.model_dump()) == set(rows("A line of `rounds.jsonl`", 1))
     assert "exploitability" in lines[0]
 
 
@@ -197,7 +197,7 @@ def test_fields_of_results_are_the_documented_ones(store: RunStore) -> None:
     assert trial is not None
     assert store.result is not None
     assert set(trial) == set(rows("`result.json`"))
-    assert set(trial["game"]) == set(rows("`result.json`", 1))
+    assert set(trial.game.model_dump()) == set(rows("`result.json`", 1))
     page = TEXT.split("### `result.json`")[1]
     assert all(f"`{name}`" in page for name in store.result)
     assert set(store.result) == {"name", "trials", "is_exhausted"}
@@ -206,7 +206,9 @@ def test_fields_of_results_are_the_documented_ones(store: RunStore) -> None:
 def test_the_files_of_a_run_are_the_documented_ones(store: RunStore) -> None:
     found = set()
     for path in store.folder.rglob("*"):
-        name = re.sub(r"^trials/\w+-seed0/", "trials/SAMPLER-seedN/", path.relative_to(store.folder).as_posix())
+        name = re.sub(
+            r"^trials/[^/]+-seed0-[^/]+/", "trials/…-SAMPLER-seedN-KEY/", path.relative_to(store.folder).as_posix()
+        )
         if path.is_file():
             name = re.sub(r"checkpoints/\d{6}\.ckpt$", "checkpoints/", name)
             found.add(re.sub(r"games/\w+\.npz$", "games/", name))

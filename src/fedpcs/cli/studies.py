@@ -122,7 +122,7 @@ def reproduce(
     from fedpcs.exhibits import reproduce
 
     data = "fashion-mnist" if dataset is None else dataset
-    with goes_on_by(command_line(), out, out / "cells"):
+    with goes_on_by(command_line(), out, out / "trials"):
         page = reproduce.reproduce(
             name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done, say=_say
         )

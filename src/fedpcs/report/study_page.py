@@ -101,7 +101,7 @@ def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]
     whole = "runs what is missing and writes this page again; done cells are reused"
     return (
         *(((command, whole),) if command else ()),
-        *(("fedpcs run DIR/cells/FOLDER/config.toml", _alone(one)) for one in done[:1]),
+        *(("fedpcs run DIR/trials/FOLDER/config.toml", _alone(one)) for one in done[:1]),
     )
 
 

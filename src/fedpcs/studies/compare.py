@@ -1,6 +1,6 @@
 """A sweep in its folder: run again, it does what is missing and no more.
 
-SWEEP/sweep.json   cells/…   games/…   report.html   figures/…   cells.csv
+SWEEP/sweep.json   trials/…   games/…   report.html   figures/…   cells.csv
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_free(folder: Path, name: str) -> None:
         return
     if (folder / "config.toml").is_file():
         raise InvalidInput(f"--out {folder}: a run is kept there, and its report would be lost. Give another folder.")
-    if strange := sorted(path.name for path in folder.iterdir() if path.name not in ("cells", "games")):
+    if strange := sorted(path.name for path in folder.iterdir() if path.name not in ("trials", "games")):
         raise InvalidInput(
             f"--out {folder}: holds {strange[0]!r}, and is no sweep's folder: files could be lost. Give another folder."
         )
