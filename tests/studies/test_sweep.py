@@ -42,7 +42,7 @@ from fedpcs.studies.groups import against, best_of, group
 from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.progress import plan_words
-from fedpcs.trial import run, schedule_store
+from fedpcs.trial import schedule_store, train
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
 from fedpcs.trial.run_store import locked
@@ -158,7 +158,7 @@ def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
         looked.append(data_dir)
         return load_for(config, data_dir)
 
-    monkeypatch.setattr(run, "load_for", loaded)
+    monkeypatch.setattr(train, "load_for", loaded)
     run_cell(folder, cells[0].config, tmp_path / "moved", copy.games)
     assert looked == [tmp_path / "moved"]
     assert accuracies(cells[:1], copy) == accuracies(cells[:1], store)
@@ -379,7 +379,7 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
     written = study.write_sweep(tmp_path)
     text = written.report.read_text()
-    assert "fedpcs run DIR/cells/FOLDER/config.toml" in text
+    assert "fedpcs run DIR/trials/FOLDER/config.toml" in text
     assert f"such as {cells[0].folder_name}" in text
     assert [row["folder"] for row in table_of(tmp_path)] == [cell.folder_name for cell in cells]
     assert load_run_config(str(store.trial_of(cells[0]).folder / "config.toml")) == cells[0].config

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from fedpcs import _files
-from fedpcs.cli.interrupts import command_line, goes_on_by
+from fedpcs.cli.interrupts import command_line, goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
 from fedpcs.exhibits.profiles import Profile
 
 if TYPE_CHECKING:
+    from fedpcs.studies.cell_store import CellStore
+    from fedpcs.studies.plan import SweepPlan
     from fedpcs.trial.run_store import RunStore
 
 _EXHIBITS = Path("fedpcs-runs/reproduce")
@@ -57,8 +59,7 @@ def compare(
 
     sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     wanted = sweep_config.make_cells(sweep, where=source)
-    from fedpcs.cli import study_table
-    from fedpcs.report import page_export, study
+    from fedpcs.report import page_export
     from fedpcs.studies import cell_store, compare  # torch: names are checked before
     from fedpcs.studies import plan as sweep_plan
 
@@ -75,12 +76,41 @@ def compare(
         print(json.dumps(plan.numbers) if as_json else plan.words)
         return
     with goes_on_by(command_line(), folder, folder / "sweep.json"):
-        compare.remember_sweep(folder, sweep, cells, command_line())
+        compare.remember_sweep(folder, sweep, cells, command_line(), data_dir)
+    _carry_out(folder, plan, store, data_dir, command_line(), with_parquet=with_parquet, as_json=as_json)
+
+
+def resume_sweep(folder: Path, *, as_json: bool) -> None:
+    """Do what is missing of a sweep, and write its page."""
+    from fedpcs.studies import compare
+    from fedpcs.studies import plan as sweep_plan
+
+    kept = compare.read_sweep(folder / "sweep.json")
+    plan = sweep_plan.plan_sweep(kept.cells, kept.store, kept.data_dir)
+    _carry_out(folder, plan, kept.store, kept.data_dir, resume_command(folder), as_json=as_json)
+
+
+def _carry_out(
+    folder: Path,
+    plan: SweepPlan,
+    store: CellStore,
+    data_dir: Path | None,
+    command: str,
+    *,
+    with_parquet: bool = False,
+    as_json: bool,
+) -> None:
+    """Run what a plan says, write the page and print what it came to; `command` goes on with it."""
+    from fedpcs.cli import study_table
+    from fedpcs.report import study
+    from fedpcs.studies import compare
+
+    with goes_on_by(command, folder, folder / "sweep.json"):
         failures = compare.carry_out(plan, store, data_dir)
         written = study.write_sweep(folder, with_parquet=with_parquet)
     study_table.print_sweep(written, as_json=as_json)
-    compare.raise_if_damaged(written.damaged, wanted)
-    compare.raise_if_failed(failures, wanted)
+    compare.raise_if_damaged(written.damaged, plan.cells)
+    compare.raise_if_failed(failures, plan.cells)
 
 
 @verb()
