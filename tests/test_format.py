@@ -84,7 +84,7 @@ def test_a_number_of_three_digits_is_shown_as_it_is_despite_what_floats_do_to_it
         (_format.setting(250_000.0), "250,000"),
         (_format.two_decimals(-0.456), "−0.46"),
         (_format.two_decimals(-1e-5), "0.00"),
-        (_format.loss(2.47561), "2.476"),
+        (_format.three_decimals(2.47561), "2.476"),
         (_format.duration(0.0123), "0.012 s"),
         (_format.duration(42.0), "42 s"),
         (_format.duration(300.0), "5 min"),

@@ -21,9 +21,9 @@ from fedpcs._validate import FloatArray
 from fedpcs.privacy.audit import AuditResult
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.noise import NoiseSource
-from fedpcs.studies.audit import DISTANCE_CHECK, AuditPlan, Silence, audit_scenario
-from fedpcs.studies.canaries import make_scenario
-from fedpcs.studies.scenario import LAYER_ENDS, NUM_PARAMETERS, Pipeline
+from fedpcs.studies.audit.attack import DISTANCE_CHECK, AuditPlan, Silence, audit_scenario
+from fedpcs.studies.audit.canaries import make_scenario
+from fedpcs.studies.audit.scenario import LAYER_ENDS, NUM_PARAMETERS, Pipeline
 
 DETECTORS = ("attack", "clip bound", "noise law")
 RHO = 1.0

@@ -126,8 +126,8 @@ def two_decimals(value: float) -> str:
     return _fixed(value, 2)
 
 
-def loss(value: float) -> str:
-    """Return a loss, such as a cross-entropy, with three decimals."""
+def three_decimals(value: float) -> str:
+    """Return a number with three decimals, such as a loss."""
     return _fixed(value, 3)
 
 

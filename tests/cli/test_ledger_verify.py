@@ -86,7 +86,3 @@ def test_a_file_that_is_no_ledger_is_exit_6(tmp_path):
     done = fedpcs("ledger", "verify", tmp_path / "text")
     assert done.returncode == 6
     assert "is not a ledger" in done.stdout
-
-
-def test_help_has_an_example():
-    assert "Example: fedpcs ledger verify" in fedpcs("ledger", "verify", "--help").stdout

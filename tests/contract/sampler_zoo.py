@@ -94,14 +94,6 @@ def make_world(num_clients=12, cohort_size=4, seed=0):
     }
 
 
-def relabelled(named_arrays, order):
-    """The same clients under other numbers: the new client j is the old client order[j]."""
-    return {
-        name: value[order] if np.ndim(value) and len(value) == len(order) else value
-        for name, value in named_arrays.items()
-    }
-
-
 def view_of(case, world, **others):
     """A view of everything in the world, none of it writeable."""
     known = {**world, **others}

@@ -11,7 +11,7 @@ from fedpcs.privacy.events import Level, Relation
 from fedpcs.privacy.modes import MODES, mode_named, register
 from fedpcs.privacy.modes.mode import Canary, Neighbours
 from fedpcs.privacy.modes.update_mode import UpdateMode
-from fedpcs.studies.audit import run_audit
+from fedpcs.studies.audit.attack import run_audit
 from fedpcs.studies.promise import promise
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.run import start_run

@@ -39,7 +39,7 @@ def found(path, config=None):
 def test_it_says_the_most_a_client_can_ever_spend(node):
     most = found(node())["at most"]
     assert most.standing == "fine"
-    assert most.found.startswith("ε = 10 at δ = 1e-05 over all runs, now and later, whatever a server announces")
+    assert most.found.startswith("ε = 10 at δ = 10⁻⁵ over all runs, now and later, whatever a server announces")
     assert str(Rho.at_most(to_rho(10.0, 1e-5, "tight"))) in most.found
     assert "at most ρ = 0.12 in one round" in most.found
 

@@ -1,17 +1,17 @@
 """What is said of a run's privacy is the same in README, terminal, page and docs, and no more than is true of it."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 from command_line import fedpcs
+from made_records import a_manifest
 
 from fedpcs.cli.run_table import print_run
 from fedpcs.privacy.standing import RULE, standing_of, standing_sentence
-from fedpcs.report import run_figures
-from fedpcs.report.run_page import write_report
+from fedpcs.report import study_page
+from fedpcs.report.study import write_study
 from fedpcs.studies.promise import promise
 from fedpcs.trial.config import as_toml, load_run_config
 from fedpcs.trial.presets import preset_names
@@ -46,7 +46,7 @@ def test_help_has_the_rule_word_for_word():
 
 
 def test_readme_says_of_the_first_run_what_its_page_and_terminal_say(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_figures, "FIGURES", {})
+    monkeypatch.setattr(study_page, "drawings_of", lambda *_: ())
     config = load_run_config("default")
     said, sentence = promise(config.privacy), standing_sentence(config.privacy.protection, config.privacy.noise)
     assert said.endswith(sentence)
@@ -54,9 +54,8 @@ def test_readme_says_of_the_first_run_what_its_page_and_terminal_say(tmp_path, m
     assert said in words_of(first)
     store = RunStore(tmp_path)
     store.folder.joinpath("config.toml").write_text(as_toml(config), encoding="utf-8")
-    manifest = {"config": config.model_dump(mode="json")}
-    store.folder.joinpath("manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    page = re.sub(r"<[^>]*>", "", write_report(store).read_text(encoding="utf-8"))
+    store.folder.joinpath("manifest.json").write_text(a_manifest(config).model_dump_json(), encoding="utf-8")
+    page = re.sub(r"<[^>]*>", "", write_study(store.folder).report.read_text(encoding="utf-8"))
     assert said in words_of(page.replace("&#39;", "'"))
     print_run(store, as_json=False)
     assert sentence in capsys.readouterr().out.splitlines()  # a line of its own

@@ -18,7 +18,7 @@ from fedpcs.deploy import announcer as announcing
 from fedpcs.learning.admission import RefusalKind
 from fedpcs.learning.models import MODELS
 from fedpcs.learning.protocol import FailureKind
-from fedpcs.report.run_page import write_report
+from fedpcs.report.study import write_study
 from fedpcs.trial import replanning
 from fedpcs.trial.config import (
     DataConfig,
@@ -162,7 +162,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     late = ['game.replan="on-change"', "presence=[{client=3, joins=1}]"]
     config = load_run_config(None, [*changes, *late])
     store = start_run(config, tmp_path_factory.mktemp("doc") / "run", None, Silent())
-    write_report(store)
+    write_study(store.folder)
     return store
 
 

@@ -29,7 +29,7 @@ from fedpcs.learning.protocol import MEASURES, Task
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes import MODES
-from fedpcs.studies.doctor_run import check_run
+from fedpcs.studies.doctor.run import check_run
 from fedpcs.trial.run import start_run
 
 KINDS = ("cuda", "mps")
@@ -58,14 +58,6 @@ def network(shape=(20,)):
         return nn.Sequential(
             nn.Linear(*shape, 260), nn.Dropout(0.2), nn.Tanh(), nn.Linear(260, 260), nn.Linear(260, 10)
         )
-
-
-def normed():
-    """A network that is no chain to us: convolution, GroupNorm, a shape changed on the way."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(5)
-        inner = nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2))
-        return nn.ModuleList([nn.Sequential(inner, nn.Flatten(), nn.Linear(36, 10))])[0]
 
 
 def everything(plan, model, shape, measures):
@@ -103,12 +95,6 @@ def test_every_mode_trains_measures_answers_and_evaluates_on_a_device(mode, batc
     plan = ClientPlan(seed=1, mode=mode, batch_size=batch_size, local_epochs=2, clip_norm=0.5)
     model = network()[:1].append(nn.Linear(260, 10)) if mode == "record" else network()
     assert set(same_on(kind, plan, model, (20,), MEASURES)[1]) == set(MEASURES)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_networks_that_are_no_chain_train_on_a_device(mode):
-    plan = ClientPlan(seed=1, mode=mode, batch_size=3, clip_norm=0.5)
-    same_on("cuda", plan, normed(), (1, 8, 8))
 
 
 @pytest.mark.parametrize("mode", ["none", "record"])
@@ -281,11 +267,6 @@ def test_rays_processes_share_all_cards_and_every_process_has_one(num_workers, n
     assert (int(1.0 / share) - 1) * num_cards < num_workers  # and no card has more than its turn
 
 
-def test_without_cards_ray_is_told_of_none():
-    assert _backend(2, 0)["client_resources"]["num_gpus"] == 0.0
-    assert "num_gpus" not in _backend(2, 0)["init_args"]
-
-
 REFUSED = {
     "a tensor of each": lambda here, there: here + there,
     "written to the CPU": lambda here, there: torch.sub(there, here, out=there),
@@ -303,23 +284,3 @@ REFUSED = {
 def test_the_pretend_device_refuses_what_a_real_one_refuses(kind, how):
     with pretend(kind), pytest.raises((RuntimeError, TypeError), match=f"{kind}:0"):
         REFUSED[how](torch.ones(3).to(kind), torch.ones(3))
-
-
-def test_and_takes_what_a_real_one_takes():
-    with pretend("cuda"):
-        here = torch.arange(3.0).to("cuda")
-        found = [
-            here * torch.tensor(2.0),
-            here[torch.tensor([2, 0])],
-            here.cpu(),
-            torch.zeros(2, device=here.device) + 1,
-        ]
-        assert [(one.device.type, one.tolist()) for one in found] == [
-            ("cuda", [0.0, 2.0, 4.0]),
-            ("cuda", [2.0, 0.0]),
-            ("cpu", [0.0, 1.0, 2.0]),
-            ("cuda", [1.0, 1.0]),
-        ]
-        assert here.double().dtype == torch.float64
-    with pretend("mps"), pytest.raises(TypeError, match="float64"):
-        torch.ones(3).to("mps").double()

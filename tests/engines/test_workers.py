@@ -51,12 +51,6 @@ def updates(engine, parameters, round_index=0):
     return {reply.client: reply.values.tobytes() for reply in replies}
 
 
-def test_nothing_to_do_is_done(engine, parameters):
-    assert list(engine.run(parameters, [])) == []
-    found = engine.ask(parameters, "loss", [])
-    assert (found.shape, found.dtype) == ((0,), np.float64)
-
-
 @pytest.mark.parametrize("num_taken", [0, 1, 4])
 def test_a_call_left_early_does_not_disturb_the_next(engine, parameters, num_taken):
     expected = updates(engine, parameters)
@@ -72,12 +66,6 @@ def test_a_call_left_early_does_not_disturb_the_next(engine, parameters, num_tak
 def test_other_parameters_reach_the_workers(engine, parameters):
     assert updates(engine, parameters) != updates(engine, 2.0 * parameters)
     assert engine.score(0.0 * parameters).loss == pytest.approx(np.log(10.0))
-
-
-def test_fewer_tasks_than_workers(engine, parameters):
-    (reply,) = engine.run(parameters, tasks(0, [4]))
-    assert reply.client == 4
-    assert reply.values.tobytes() == updates(engine, parameters)[4]
 
 
 def test_a_client_that_does_not_exist_fails_alone(engine, parameters):

@@ -40,7 +40,7 @@ from fedpcs.exhibits.clip_bounds import (
 from fedpcs.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.exhibits.registry import EXHIBITS, exhibit
 from fedpcs.learning.datasets import DATASETS
-from fedpcs.report.spending import noise_to_signal
+from fedpcs.report.columns import noise_to_signal
 from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.groups import group
@@ -400,7 +400,7 @@ def test_what_accuracies_cost_stands_beside_them():
     ]
     assert len(spending.rows) == 2 * len(SAMPLERS)
     columns = dict(zip(spending.headings, zip(*spending.rows, strict=True), strict=True))
-    assert set(columns["ε"]) == {"2.50 / 5.00 / 10.0"}
+    assert set(columns["ε spent"]) == {"2.50 / 5.00 / 10.0"}
     assert set(columns["rewards"]) == {"100\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}0"}
     assert set(columns["exploitability"]) == {"0.001\N{NO-BREAK SPACE}%"}
     assert set(columns["W"]) == {"1"}
@@ -496,11 +496,6 @@ def test_the_headline_of_a_sweep_speaks_of_samplers_that_are_in_it(samplers, wor
     cells = table_cells(QUICK, {(TUNED, name): 1.0 for name in samplers})
     done = [made(cell, 0.9 if cell.sampler == "fedpcs" else 0.8) for cell in cells]
     assert comparison_page("sweep", done).headline.startswith(words)
-
-
-def test_trainings_scored_once_have_no_curves():
-    done = [replace(one, rounds=one.rounds[-1:]) for one in whole_table(0.1, [CALIBRATED])]
-    assert accuracy_table.page_of("fashion-mnist", "quick", done).drawings == ()
 
 
 @pytest.mark.parametrize(("slope", "verdict"), [(0.1, "agrees"), (-0.1, "differs")])

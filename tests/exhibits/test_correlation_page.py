@@ -12,8 +12,8 @@ from small_games import GAMES, verdicts
 from fedpcs.exhibits import correlation
 from fedpcs.exhibits.correlation import BLIND, BLIND_OWN, FEDPCS, SELFISH, STATIC
 from fedpcs.exhibits.solved_games import Case
+from fedpcs.report.drawing import as_svg
 from fedpcs.report.page import Page
-from fedpcs.report.svg import picture_of
 from fedpcs.studies.paired import PairedDifference
 
 LEVEL, GAP, DIVERGENCE = (
@@ -121,7 +121,7 @@ def test_maps_are_square_and_fill_the_figure_s_width(is_narrow: bool) -> None:
     (drawing, _) = correlation.make_page("quick", GAMES).drawings
     figure = drawing.draw()
     if is_narrow:
-        picture_of(figure)
+        as_svg(figure)
     FigureCanvasAgg(figure).draw()
     maps = [axes.get_window_extent() for axes in figure.axes if axes.images]
     assert len(maps) == 2

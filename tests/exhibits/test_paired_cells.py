@@ -15,7 +15,7 @@ from scipy import stats
 from fedpcs.errors import InvalidInput
 from fedpcs.exhibits import accuracy_table
 from fedpcs.exhibits.accuracy_cells import TUNED, setting_of, table_cells
-from fedpcs.report.study_page import comparison_table
+from fedpcs.report.tables import study_tables
 from fedpcs.report.warnings import mixed
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group, Series, against, best_of
@@ -105,7 +105,7 @@ def test_as_large_a_lead_as_the_papers_needs_the_wider_interval_too(width: float
 
 
 def column(found: Group, heading: str) -> list[str]:
-    table = comparison_table(found)
+    table = next(one for one in study_tables([found]) if heading in one.headings)
     return [row[table.headings.index(heading)] for row in table.rows]
 
 
@@ -113,7 +113,7 @@ def test_epsilon_is_the_least_of_all_seeds_the_mean_of_their_medians_and_the_gre
     """Seeds' medians are 1, 2 and 6, their least clients' half of that, their greatest clients' twice."""
     done = tuple(made(CELLS["random", seed], 0.8, epsilon=epsilon) for seed, epsilon in enumerate((1.0, 2.0, 6.0)))
     found = Group(TUNED, done[0].cell.point, (Series("random", done),))
-    assert column(found, "ε") == ["0.500 / 3.00 / 12.0"]
+    assert column(found, "ε spent") == ["0.500 / 3.00 / 12.0"]
 
 
 def test_rewards_are_the_mean_of_what_was_paid_with_its_spread() -> None:

@@ -40,13 +40,13 @@ def prepare() -> None:
 def command(job: dict[str, Any]) -> None:
     """Be `fedpcs` with the job's arguments."""
     import fedpcs.cli
-    from fedpcs.report import run_page
+    from fedpcs.report import study
 
     # The server's process that forks workers serves its children too: its start takes longer than a whole run.
     multiprocessing.forkserver._forkserver.ensure_running = lambda: None
     multiprocessing.forkserver.ensure_running = lambda: None
     if not job.get("draws_report"):  # figures take longer than all the rest of these runs
-        run_page.write_report_safely = lambda store, say: None
+        study.write_report_safely = lambda store, say: None
     _die_at_write(job.get("die_at_write"))
     _limit_files(job.get("most_bytes"))
     sys.argv = ["fedpcs", *job["arguments"]]

@@ -289,8 +289,8 @@ def test_theory_checks_a_log_like_a_report_does(run):
 
 
 def test_half_a_character_in_a_note_is_shown_and_breaks_no_page(run):
-    manifest = json.loads((run / "manifest.json").read_text())
-    (run / "manifest.json").write_text(json.dumps({**manifest, "notes": ["\ud800"]}))
+    path = next(run.glob("trials/*/manifest.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "notes": ["\ud800"]}))
     assert fedpcs("report", run).returncode == 0
     assert "\\ud800" in (run / "report.html").read_text(encoding="utf-8")
 

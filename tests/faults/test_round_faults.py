@@ -27,7 +27,7 @@ from fedpcs.errors import BudgetExhausted, Interrupted, InvalidInput, NotConverg
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import ClientFailure
 from fedpcs.privacy.budget import Rho
-from fedpcs.report import run_page as run_report
+from fedpcs.report import study as run_report
 from fedpcs.trial import loop as runner
 from fedpcs.trial import run, run_store
 from fedpcs.trial.checkpoint import latest
@@ -420,7 +420,7 @@ def test_a_report_that_cannot_be_drawn_costs_no_result(tmp_path, monkeypatch, er
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr(run_report, "write_report", broken)
+    monkeypatch.setattr(run_report, "write_study", broken)
     config = tiny()
     with Display(config) as display:
         store = start_run(config, tmp_path / "run", None, display)

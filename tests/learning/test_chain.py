@@ -106,14 +106,6 @@ def test_prepared_leaves_the_model_alone_and_changes_no_number():
     assert all(one.is_contiguous() for one in model.parameters())
 
 
-@pytest.mark.parametrize("layer", [nn.Conv1d(1, 2, 2), nn.Conv3d(1, 2, 2)], ids=["1-D", "3-D"])
-def test_models_of_signals_and_volumes_can_be_prepared(layer):
-    model = nn.Sequential(layer, nn.Flatten(), nn.LazyLinear(3))
-    inputs = torch.randn(2, *((1, 4) if isinstance(layer, nn.Conv1d) else (1, 3, 3, 3)))
-    expected = model(inputs)
-    assert torch.allclose(chain.forward(chain.prepared(model, "cpu"), inputs), expected, atol=1e-6)
-
-
 def test_large_dense_layers_behind_trained_ones_are_fused():
     model = dense(nn.Linear(256, 3))
     assert chain.fused_layers(model) == (model[2],)

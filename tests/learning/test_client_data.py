@@ -25,15 +25,6 @@ def test_a_client_holds_exactly_the_records_it_was_dealt(digits):
         assert inputs.shape == (len(part), *data.input_shape)
 
 
-def test_tests_are_those_of_the_data_set_piece_by_piece(digits):
-    data = deal_out(digits, [np.array([0])])
-    whole, targets = data.tests(0, data.num_tests)
-    assert torch.equal(targets, digits.test_targets)
-    pieces = [data.tests(start, start + 100)[0] for start in range(0, data.num_tests, 100)]
-    assert torch.equal(torch.cat(pieces), whole)
-    assert data.num_classes == digits.num_classes
-
-
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
@@ -61,9 +52,3 @@ def test_made_records_are_made_when_asked_for_and_only_then():
     assert data.records(2)[0].shape == (3, 2)
     assert asked == [2]
     assert data.tests(1, 3)[1].shape == (2,)
-
-
-@pytest.mark.parametrize(("sizes", "classes"), [([0, 1], 2), ([np.nan], 2), ([3], 1)])
-def test_made_data_refuses_empty_clients_and_single_classes(sizes, classes):
-    with pytest.raises(InvalidInput):
-        made_data(lambda client: None, sizes, (torch.zeros(1, 2), torch.zeros(1, dtype=torch.long)), classes)

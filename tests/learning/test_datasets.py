@@ -43,41 +43,26 @@ def test_a_data_set_cannot_be_changed_from_outside():
         made.name = "theirs"
 
 
-def test_read_only_and_strided_arrays_are_welcome():
-    frozen = BYTES.copy()
-    frozen.setflags(write=False)
-    made = ours(train=(frozen, [0, 1]), test=(BYTES.transpose(0, 1, 3, 2), [0, 1]))
-    assert made.test_inputs.is_contiguous()
-    np.testing.assert_array_equal(made.test_inputs.numpy(), BYTES.swapaxes(2, 3))
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"train": (np.array([[0.0, np.nan]]), [0]), "test": (FLOATS, [0] * 4)}, "must be finite"),
-        ({"train": (np.array([[0.0, np.inf]]), [0]), "test": (FLOATS, [0] * 4)}, "must be finite"),
         ({"train": (np.array([[0.0, 1e300]]), [0]), "test": (FLOATS, [0] * 4)}, "must be finite as float32"),
         ({"test": (np.array([[[[np.nan]]]]), [0])}, "test inputs must be finite"),
         ({"train": (BYTES, [0, 1, 1])}, "2 records and 3 targets"),
         ({"train": (BYTES, [0, -1])}, r"in \[0, 1\], got -1"),
         ({"num_classes": 1}, r"in \[0, 0\], got 1"),
-        ({"num_classes": 0}, "num_classes"),
-        ({"num_classes": True}, "num_classes"),
         ({"train": (BYTES, [0.0, 1.0])}, "whole numbers, got float64"),
         ({"train": (BYTES, [True, False])}, "whole numbers, got bool"),
-        ({"train": (BYTES, [[0], [1]])}, "whole numbers"),
         ({"train": (BYTES[0], [0, 1])}, "records, channels, height, width"),
         ({"train": (BYTES.astype(np.int64), [0, 1])}, "got int64"),
         ({"train": (BYTES[:0], [])}, "one record or more|whole numbers"),
         ({"test": (BYTES[:, :2], [0, 1])}, "one shape and type"),
-        ({"test": (BYTES.astype(np.float32), [0, 1])}, "one shape and type"),
         ({"train": (["cat", "dog"], [0, 1])}, "array of numbers"),
-        ({"train": ([[1.0], [1.0, 2.0]], [0, 1])}, "array of numbers"),
         ({"train": BYTES}, "pair"),
         ({"mean": (0.1,), "stddev": (1.0,)}, "3 entries"),
         ({"mean": (0.1, 0.2, float("nan")), "stddev": (1, 1, 1)}, r"mean\[2\]"),
         ({"mean": (0, 0, 0), "stddev": (1, 1, 0)}, "above 0"),
-        ({"mean": (0, 0, 0)}, "stddev"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_words(changes, words):

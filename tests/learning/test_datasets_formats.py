@@ -97,21 +97,12 @@ def zipped_idx(path, array):
 
 DAMAGE = {
     "gzip cut short": ("fashion-mnist", IMAGES, lambda path: truncate(path, 20), "whole gzip"),
-    "gzip with a flipped byte": ("fashion-mnist", IMAGES, lambda path: flip(path, 60), "gzip"),
     "wrong magic": (
         "fashion-mnist",
         IMAGES,
         lambda path: rewrite(path, gzip.compress(b"\0\0\x09\x03" + bytes(9))),
         "begin",
     ),
-    "labels for images": (
-        "fashion-mnist",
-        IMAGES,
-        lambda path: zipped_idx(path, np.zeros(4)),
-        "begin with 00 00 08 03",
-    ),
-    "header cut short": ("fashion-mnist", IMAGES, lambda path: rewrite(path, b"\0\0\x08\x03\0\0"), "header of 16"),
-    "empty idx": ("fashion-mnist", LABELS, lambda path: rewrite(path, b""), "begin with"),
     "idx cut short": (
         "fashion-mnist",
         LABELS,
@@ -120,7 +111,6 @@ DAMAGE = {
     ),
     "labels missing": ("fashion-mnist", LABELS, lambda path: zipped_idx(path, np.zeros(6)), "each of the 7 images"),
     "label too large": ("fashion-mnist", LABELS, lambda path: zipped_idx(path, np.full(7, 10)), r"in \[0, 9\], got 10"),
-    "no records": ("fashion-mnist", LABELS, lambda path: zipped_idx(path, np.zeros(0)), "each of the 7"),
     "images of another size": (
         "fashion-mnist",
         IMAGES,
@@ -133,14 +123,12 @@ DAMAGE = {
         truncate,
         "records of 3073 bytes, got 6145",
     ),
-    "batch empty": ("cifar-10", "cifar-10-batches-bin/test_batch.bin", lambda path: rewrite(path, b""), "got 0 bytes"),
     "cifar label": (
         "cifar-10",
         "cifar-10-batches-bin/test_batch.bin",
         lambda path: rewrite(path, b"\x0a" + path.read_bytes()[1:]),
         r"in \[0, 9\], got 10",
     ),
-    "cifar-100 cut short": ("cifar-100", "cifar-100-binary/train.bin", truncate, "records of 3074 bytes"),
     "cifar-100 label": (
         "cifar-100",
         "cifar-100-binary/train.bin",
@@ -148,8 +136,6 @@ DAMAGE = {
         r"in \[0, 99\], got 100",
     ),
     "mat cut short": ("svhn", "SVHN/train_32x32.mat", lambda path: truncate(path, 3000), "MATLAB file"),
-    "mat empty": ("svhn", "SVHN/train_32x32.mat", lambda path: rewrite(path, b""), "MATLAB file"),
-    "mat of text": ("svhn", "SVHN/train_32x32.mat", lambda path: rewrite(path, b"<html>" * 99), "MATLAB file"),
     "mat without X": ("svhn", "SVHN/test_32x32.mat", lambda path: savemat(path, {"y": [[1]]}), "must hold X"),
     "mat without y": (
         "svhn",
@@ -163,14 +149,7 @@ DAMAGE = {
         lambda path: savemat(path, {"X": np.zeros((32, 32, 3, 2), np.uint8), "y": [[0], [1]]}),
         r"in \[1, 10\], got 0",
     ),
-    "mat of floats": (
-        "svhn",
-        "SVHN/test_32x32.mat",
-        lambda path: savemat(path, {"X": np.zeros((32, 32, 3, 2)), "y": [[1], [1]]}),
-        "got float64",
-    ),
     "png cut short": ("cinic-10", "CINIC-10/train/*/*.png", lambda path: truncate(path, 2000), "PNG or JPEG image"),
-    "png of text": ("cinic-10", "CINIC-10/train/*/*.png", lambda path: rewrite(path, b"<html>"), "PNG or JPEG image"),
     "png of another size": (
         "cinic-10",
         "CINIC-10/test/*/*.png",
@@ -188,18 +167,6 @@ DAMAGE = {
         "CINIC-10/train",
         lambda path: (path / "zebra").mkdir(),
         "zebra is not a class",
-    ),
-    "jpeg cut short": (
-        "tiny-imagenet",
-        "tiny-imagenet-200/val/images/val_2.JPEG",
-        lambda path: truncate(path, 300),
-        "image",
-    ),
-    "a class nobody listed": (
-        "tiny-imagenet",
-        "tiny-imagenet-200/train",
-        lambda path: (path / "n09999999").mkdir(),
-        "n09999999 is not a class",
     ),
     "an image without a label": (
         "tiny-imagenet",
@@ -220,12 +187,6 @@ DAMAGE = {
         "must be text",
     ),
 }
-
-
-def flip(path, index):
-    content = bytearray(path.read_bytes())
-    content[index] ^= 0xFF
-    path.write_bytes(bytes(content))
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -297,19 +258,6 @@ class TestKeptArrays:
         before = load_dataset("cinic-10", tree).checksum
         for path in (tree / "CINIC-10" / ".fedpcs-decoded").iterdir():
             path.write_bytes(content)
-        assert load_dataset("cinic-10", tree).checksum == before
-
-    def test_an_array_of_another_shape_or_type_is_decoded_afresh(self, tree):
-        before = load_dataset("cinic-10", tree).checksum
-        for wrong in (np.zeros((1, 3, 32, 32), np.uint8), np.zeros((6, 3, 32, 32), np.float32)):
-            for path in (tree / "CINIC-10" / ".fedpcs-decoded").iterdir():
-                np.save(path, wrong)
-            assert load_dataset("cinic-10", tree).checksum == before
-
-    def test_a_short_array_is_decoded_afresh(self, tree):
-        before = load_dataset("cinic-10", tree).checksum
-        for path in (tree / "CINIC-10" / ".fedpcs-decoded").iterdir():
-            truncate(path)
         assert load_dataset("cinic-10", tree).checksum == before
 
     def test_a_folder_that_cannot_keep_it_is_no_obstacle(self, tree):

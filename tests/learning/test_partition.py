@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -49,31 +48,6 @@ def test_every_record_has_one_owner_and_nobody_is_empty(kind, split, seed):
     counts = label_counts(parts, targets, 13)
     np.testing.assert_array_equal(counts.sum(axis=0), np.bincount(targets, minlength=13))
     np.testing.assert_array_equal(counts.sum(axis=1), [part.size for part in parts])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_as_many_clients_as_records_get_one_each(kind):
-    parts = partition(kind, balanced(50, 3), 50, rng(), alpha=1e-9, shards_per_client=1)
-    assert [part.size for part in parts] == [1] * 50
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_another_seed_gives_another_split(kind):
-    one, other = (partition(kind, balanced(300, 10), 10, rng(seed)) for seed in (0, 1))
-    assert any(not np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-def test_targets_are_not_changed_and_tensors_are_taken():
-    targets = torch.arange(60) % 4
-    parts = partition("dirichlet", targets, 5, rng())
-    assert torch.equal(targets, torch.arange(60) % 4)
-    assert_is_partition(parts, 60, 5)
-    assert all(part.dtype == np.int64 for part in parts)
-
-
-def test_iid_sizes_differ_by_one_at_most():
-    parts = partition("iid", balanced(1_003, 10), 10, rng())
-    assert sorted({part.size for part in parts}) == [100, 101]
 
 
 def test_iid_labels_are_those_of_draws_without_replacement():
@@ -130,13 +104,6 @@ def test_a_share_is_beta_distributed(alpha):
     assert stats.kstest(shares, stats.beta(1.2 * alpha, 7 * 1.2 * alpha).cdf).pvalue < 1e-6
 
 
-def test_classes_of_a_dirichlet_split_are_drawn_apart():
-    """Shares of two classes are uncorrelated: |r| < 4.9/√n, significance 1e-6, n = 600."""
-    targets, generator = balanced(2_000, 2), rng(5)
-    counts = np.array([label_counts(partition("dirichlet", targets, 5, generator), targets, 2)[0] for _ in range(600)])
-    assert abs(np.corrcoef(counts.T)[0, 1]) < 4.9 / np.sqrt(600)
-
-
 def test_quantity_skew_leaves_labels_alike():
     """Sizes differ more than fivefold; χ² of labels against the whole stays below its 1 − 1e-6 quantile."""
     targets = np.sort(balanced(20_000, 10))
@@ -186,20 +153,6 @@ def test_shards_show_a_client_as_many_labels_as_it_has_shards():
     assert held.min() == 1
 
 
-def test_shards_that_straddle_show_one_label_more_each():
-    """Where classes are at least as large as shards, a shard spans two labels at most."""
-    targets = np.repeat(np.arange(7), 101)
-    for shards in (1, 2, 3):
-        counts = label_counts(partition("shards", targets, 20, rng(), shards_per_client=shards), targets, 7)
-        assert (counts > 0).sum(axis=1).max() <= 2 * shards
-        assert np.ptp(counts.sum(axis=1)) <= shards
-
-
-def test_classes_smaller_than_the_number_of_clients_are_split_all_the_same():
-    targets = np.concatenate([np.zeros(500, dtype=int), [1, 1, 5]])
-    assert_is_partition(partition("dirichlet", targets, 100, rng()), 503, 100)
-
-
 def test_many_clients_take_no_time():
     """Repair is one pass: 20,000 clients, most of them empty at first."""
     parts = partition("quantity", balanced(30_000, 10), 20_000, rng(), alpha=0.01)
@@ -214,17 +167,11 @@ GOOD = {"kind": "dirichlet", "targets": [0, 1, 0, 1], "num_clients": 2}
     [
         ({"kind": "random"}, "kind must be one of 'iid', 'dirichlet', 'shards', 'quantity', got 'random'"),
         ({"num_clients": 5}, r"num_clients must be a whole number in \[1, 4\], got 5.*use fewer clients"),
-        ({"num_clients": 0}, r"num_clients must be a whole number in \[1, 4\], got 0"),
-        ({"num_clients": 2.0}, "num_clients"),
         ({"alpha": float("nan")}, r"alpha must be a number in \[1e-09, 1e\+09\], got nan"),
         ({"alpha": 0.0}, "alpha"),
-        ({"alpha": -1.0}, "alpha"),
-        ({"alpha": float("inf")}, "alpha"),
-        ({"alpha": 1e-300}, "alpha"),
         ({"kind": "shards", "shards_per_client": 3}, "got 3 for 2 clients and 4 records"),
         ({"shards_per_client": 0}, "shards_per_client must be a whole number of at least 1, got 0"),
         ({"targets": [0.5, 1.0]}, "targets must be a flat list of whole numbers, got shape .2,. of float64"),
-        ({"targets": []}, "targets must be a flat list"),
         ({"targets": [[0, 1], [1, 0]]}, "targets must be a flat list of whole numbers, got shape .2, 2."),
         ({"targets": [True, False]}, "of bool"),
         ({"targets": [0, -1, 2]}, "targets must be zero or above, got -1"),

@@ -80,8 +80,3 @@ def test_honest_updates_never_look_alike():
     """20,000 of 3 numbers: 2·10⁸ pairs, one of which has 64 bits in common with a chance of 10⁻¹¹."""
     rows = np.random.default_rng(2).normal(size=(20_000, 3)).astype(np.float32)
     assert len({admitted(0, row).digest for row in rows}) == 20_000
-
-
-def test_sixteen_bytes_are_kept_of_each():
-    seen = remembered(nothing_seen(), at(0), heard_of(*((client, fresh(client)) for client in range(100))))
-    assert seen.nbytes == 1600

@@ -149,14 +149,6 @@ def test_by_default_updates_are_weighed_by_precision_and_without_noise_by_size_w
     assert found[0].weights.sum() == pytest.approx(1.0)
 
 
-def test_one_client_on_one_step_is_plain_gradient_descent():
-    plan = plan_of("random", mode="none", sizes=[5], budget=[1.0], cohort=1)
-    state = first_state(plan, START)
-    now = opened(plan, state)
-    after, _ = close_round(plan, state, now, heard_from(now))
-    assert after.parameters == pytest.approx(START - UPDATES[0])
-
-
 def three_rounds(plan):
     state, models, directions = first_state(plan, START), [], []
     for t in range(3):
@@ -191,14 +183,6 @@ def test_the_average_is_the_weighted_mean_of_the_models_so_far():
         assert state.model(plan).dtype == np.float32
     assert states[0].model(plan) == pytest.approx(models[0], rel=1e-6)
     assert first_state(plan, START).model(plan).tolist() == START.tolist()
-
-
-def test_averaging_changes_what_is_evaluated_and_not_what_is_trained():
-    with_it, _ = three_rounds(plan_of("random", mode="none", averaging=0.7))
-    without, _ = three_rounds(plan_of("random", mode="none"))
-    assert [one.parameters.tobytes() for one in with_it] == [one.parameters.tobytes() for one in without]
-    assert without[-1].model(plan_of("random", mode="none")) is without[-1].parameters
-    assert without[-1].average.size == without[-1].momentum.size == 0
 
 
 @pytest.mark.slow
@@ -297,22 +281,6 @@ def test_a_client_leaves_when_its_next_release_would_pass_the_limit_and_not_befo
     assert after.has_left.tolist() == [False, True, False]
 
 
-def test_whoever_has_left_stays_away_and_is_named_once():
-    plan = plan_of("random", limit=Rho.of(1.5))
-    state, leaving = leave(plan, first_state(plan, START))
-    assert leaving.tolist() == [2]
-    state, leaving = leave(plan, state)
-    assert leaving.tolist() == []
-    assert state.has_left.tolist() == [False, False, True]
-
-
-@pytest.mark.parametrize("changes", [{"limit": None}, {"limit": Rho.of(0.5), "mode": "none"}])
-def test_nobody_leaves_without_a_limit_or_where_nothing_is_spent(changes):
-    plan = plan_of("random", **changes)
-    state = first_state(plan, START)
-    assert leave(plan, state)[0] is state
-
-
 @pytest.mark.parametrize(
     ("quorum", "num_heard", "is_enough"),
     [(0.5, 2, True), (0.5, 1, False), (0.6, 2, False), (0.0, 1, True), (0.0, 0, False), (1.0, 3, False)],
@@ -352,17 +320,6 @@ def test_a_sampler_that_asks_hears_only_available_clients_answers():
         open_round(plan, first_state(plan, START), here, lambda question, clients: np.full(clients.size, np.nan))
 
 
-def test_power_of_choice_prefers_the_largest_losses_and_the_silent_least():
-    plan = plan_of(
-        "power-of-choice", mode="none", sizes=np.full(4, 5), budget=np.ones(4), settings={"num_candidates": 4}
-    )
-
-    def ask(question, clients):
-        return np.array([0.5, 3.0, np.nan, 2.0])[clients]
-
-    assert opened(plan, first_state(plan, START), ask=ask).draw.clients.tolist() == [1, 3]
-
-
 def test_feedback_reaches_a_learning_sampler_with_measures_and_work():
     plan = plan_of("oort", mode="none", cohort=3, settings={})
     state = first_state(plan, START)
@@ -377,17 +334,6 @@ def test_feedback_reaches_a_learning_sampler_with_measures_and_work():
         name: value.tolist() for name, value in state.memory.items()
     }
     assert all(np.isfinite(value).all() for value in after.memory.values() if value.dtype.kind == "f" and value.ndim)
-
-
-def test_fed_cbs_remembers_whom_it_drew():
-    plan = plan_of("fed-cbs", mode="none", label_counts=np.array([[5.0, 5.0], [20.0, 0.0], [0.0, 30.0]]))
-    state = first_state(plan, START)
-    drawn = np.zeros(3)
-    for _ in range(3):
-        now = opened(plan, state)
-        drawn[now.draw.clients] += 1
-        state, _ = close_round(plan, state, now, heard_from(now))
-    assert state.memory["times"].tolist() == drawn.tolist()
 
 
 @dataclass(frozen=True)
@@ -460,11 +406,3 @@ def test_no_number_depends_on_how_many_threads_blas_has():
         heard = listener.heard[0]
         found.append((moved.step_norm, moved.drift, heard.update_distance.tobytes(), after.parameters.tobytes()))
     assert found[0] == found[1] == found[2]
-
-
-def test_rules_a_sampler_cannot_serve_say_so():
-    plan = plan_of("power-of-choice", "hajek", mode="none")
-    state = first_state(plan, START)
-    now = opened(plan, state, ask=lambda question, clients: np.ones(clients.size))
-    with pytest.raises(InvalidInput, match="hajek needs inclusion probabilities"):
-        close_round(plan, state, now, heard_from(now))

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fedpcs.privacy.budget import Rho
-from fedpcs.studies.audit import AuditPlan, Silence, audit_scenario
-from fedpcs.studies.canaries import make_scenario
+from fedpcs.studies.audit.attack import AuditPlan, Silence, audit_scenario
+from fedpcs.studies.audit.canaries import make_scenario
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "guarantees" / "detection_table.py"
 

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from pages import SAMPLERS, full_page
 
-from fedpcs.report.figures.study import bars_figure, curves_figure, tradeoff_figure
+from fedpcs.report.figures.bars import bars_figure
+from fedpcs.report.figures.lines import curves_figure
+from fedpcs.report.figures.tradeoff import tradeoff_figure
 from fedpcs.report.page import Drawing, Page, Table
-from fedpcs.report.page_report import write_page
-from fedpcs.studies.points import Bar, Curve, TradeOff
+from fedpcs.report.render import write_page
+from fedpcs.studies.points import Bar, TradeOff
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -39,7 +41,7 @@ window.addEventListener("load", () => {
     dark: matchMedia("(prefers-color-scheme: dark)").matches,
     ground: getComputedStyle(document.body).backgroundColor,
     drawn: images.filter(one => one.complete && one.naturalWidth > 0).length, images: images.length,
-    turned: images.filter(one => one.currentSrc !== one.src).length,
+    turned: images.filter(one => getComputedStyle(one).filter !== "none").length,
     sliding: [...document.querySelectorAll(".wide")].filter(one => one.scrollWidth > one.clientWidth).length,
     heads: [...document.querySelectorAll("thead")].map(one => getComputedStyle(one).display),
   }), "*");
@@ -120,10 +122,7 @@ def requests(log: Path) -> set[str]:
 
 def demo() -> Page:
     rounds = np.arange(1.0, 60.0)
-    curves = [
-        Curve(n, rounds, (0.9 - 0.01 * k) * (1 - np.exp(-rounds / 9)), 0.02 + 0 * rounds)
-        for k, n in enumerate(SAMPLERS)
-    ]
+    curves = {name: (rounds, (0.9 - 0.01 * k) * (1 - np.exp(-rounds[None] / 9))) for k, name in enumerate(SAMPLERS)}
     points = [
         TradeOff(name, rule, 3.0 * 1.4**k, 100.0 * k, 0.8 - 0.01 * k - 0.01 * j, 0.01)
         for k, name in enumerate(SAMPLERS)
@@ -139,9 +138,9 @@ def demo() -> Page:
     return full_page(
         tables=(*full_page().tables, wide),
         drawings=(
-            Drawing("Curves", lambda: curves_figure(curves, "accuracy", "A finding about accuracy")),
-            Drawing("Points", lambda: tradeoff_figure(points, "epsilon", "A finding about privacy")),
-            Drawing("Bars", lambda: bars_figure(bars, "A finding about parts")),
+            Drawing("Curves", lambda: curves_figure(curves, "Accuracy", "accuracy")[0]),
+            Drawing("Points", lambda: tradeoff_figure(points, "epsilon", "Privacy")),
+            Drawing("Bars", lambda: bars_figure(bars, "Parts")),
         ),
         commands=(("fedpcs reproduce --data-dir /" + "a-long-folder/" * 12, "Runs it again"),),
         provenance={"data checksum": "sha256:" + "0123456789abcdef" * 4},

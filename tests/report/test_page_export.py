@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from fedpcs.errors import InvalidInput
+from fedpcs.report.export import export_csv, export_parquet
 from fedpcs.report.page import Page
-from fedpcs.report.page_export import export_csv, export_parquet
 
 needs_pyarrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")
 

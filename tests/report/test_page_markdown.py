@@ -8,8 +8,7 @@ from pathlib import Path
 from pages import VERDICTS, full_page
 
 from fedpcs.report.page import Page, Table
-from fedpcs.report.page_markdown import as_markdown
-from fedpcs.report.page_report import write_page
+from fedpcs.report.render import as_markdown, write_page
 
 NASTY = r"a|b <b>c</b> [d](http://e) `f` *g* _h_ $i$ ~j~ &amp; \| k_l"
 

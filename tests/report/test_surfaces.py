@@ -10,9 +10,9 @@ from tiny_runs import tiny
 
 from fedpcs import _format
 from fedpcs.cli.run_table import print_run
-from fedpcs.report import run_figures
-from fedpcs.report.page_export import export_csv
-from fedpcs.report.run_page import write_report
+from fedpcs.report import study_page
+from fedpcs.report.export import export_csv
+from fedpcs.report.study import write_study
 from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.results import TrialData
@@ -59,13 +59,13 @@ def of_terminal(store, capsys):
 
 
 def of_page(store, monkeypatch):
-    monkeypatch.setattr(run_figures, "FIGURES", {})
-    cells = read(write_report(store).read_text(encoding="utf-8")).cells
+    monkeypatch.setattr(study_page, "drawings_of", lambda *_: ())
+    cells = read(write_study(store.folder).report.read_text(encoding="utf-8")).cells
     headings = {
         "accuracy": "accuracy",
         "ρ spent": "ρ spent",
-        "ε spent": "ε spent at δ = 10⁻⁵",
-        "rewards": "rewards paid",
+        "ε spent": "ε spent",
+        "rewards": "rewards",
         "exploitability": "exploitability",
     }
     return {
@@ -131,11 +131,14 @@ def test_what_is_shown_follows_from_the_whole_numbers_of_json_and_csv(store, swe
 
 def test_a_sweep_s_page_tells_the_same_numbers(store, sweep, capsys):
     shown = of_terminal(store, capsys)
-    table = next(one for one in sweep.tables if "reads in clear" in one.headings)
-    for row in table.rows:
-        cells = dict(zip(table.headings, row, strict=True))
-        told = shown[cells["sampler"]]
-        assert cells["accuracy"] == told["accuracy"]
-        assert cells["ε"] == told["ε spent"]
-        assert cells["rewards"] == told["rewards"]
-        assert cells["exploitability"] == told["exploitability"]
+    told = {
+        name: {
+            heading: row[k]
+            for table in sweep.tables[1:]
+            for row in table.rows
+            if row[0] == name
+            for k, heading in enumerate(table.headings)
+        }
+        for name in SAMPLERS
+    }
+    assert {name: {heading: told[name][heading] for heading in shown[name]} for name in SAMPLERS} == shown

@@ -85,28 +85,3 @@ def test_strata_never_add_variance():
     target = view.data_weight @ updates
     exact = (view.data_weight @ (updates - target) ** 2) / 6
     assert spread["none"] == pytest.approx(exact, rel=0.15)
-
-
-@pytest.mark.parametrize("strata", STRATA)
-def test_absent_clients_hold_no_interval(strata):
-    view = make_view(5, [10, 20, 30, 40, 900], is_available=[True, True, True, True, False])
-    drawn = draw(make_sampler("clustered", strata=strata), view, np.random.default_rng(0))
-    assert times_drawn(drawn, view, 4).sum() == 4  # no more draws than clients
-    assert drawn.inclusion[4] == 0.0
-    assert 4 not in drawn.clients
-
-
-def test_equal_clients_and_equal_strata_are_drawn_one_each():
-    drawn = draw(make_sampler("clustered"), make_view(7, np.full(7, 3)), np.random.default_rng(0))
-    assert drawn.clients.tolist() == list(range(7))
-    assert drawn.inclusion == pytest.approx(np.ones(7))
-
-
-def test_which_of_the_equals_lies_across_a_border_is_left_to_chance():
-    """Of twelve equal clients in five intervals those across a border are drawn less often; nobody is for good."""
-    view = make_view(5, np.full(12, 4))
-    rng = np.random.default_rng(0)
-    inclusion = np.array([draw(make_sampler("clustered"), view, rng).inclusion for _ in range(400)])
-    assert np.ptp(inclusion[0]) > 0.03
-    error = inclusion.std() / np.sqrt(400)
-    assert np.abs(inclusion.mean(axis=0) - inclusion.mean()).max() < 4.5 * error

@@ -37,25 +37,6 @@ def test_the_ideal_formula(settings_given, steps, variance):
     assert drawn.weights == pytest.approx(SIZES[:3][drawn.clients] / 100 / drawn.inclusion[drawn.clients])
 
 
-def test_no_other_probabilities_make_the_bound_smaller():
-    """p ∝ √s minimises Σ s_i/p_i over the simplex."""
-    rng = np.random.default_rng(0)
-    distance, variance = rng.uniform(0, 3, 8), rng.uniform(0, 5, 8)
-    steps = rng.integers(1, 40, 8)
-    view = make_view(
-        1, np.ones(8), gradient_distance=distance, gradient_variance=variance, local_steps=steps.astype(float)
-    )
-    sampler = make_sampler("delta", information="ideal", floor=0.0)
-    square = distance**2 + variance / (4 * steps)
-    best = np.sum(square / draw(sampler, view, rng).draw_probability)
-    assert all(np.sum(square / other) >= best * (1 - 1e-12) for other in rng.dirichlet(np.ones(8), 200))
-
-
-def test_before_the_first_round_all_are_alike():
-    drawn = draw(make_sampler("delta"), make_view(2, SIZES), np.random.default_rng(0))
-    assert drawn.inclusion == pytest.approx([0.5] * 4)
-
-
 def test_the_mass_of_participants_is_shared_by_score_and_others_keep_theirs():
     """After 4 steps and after 8: √(9 + 256/16) = 5 and √(36 + 2048/32) = 10 share 0.3 + 0.1."""
     found = learnt(
@@ -113,34 +94,6 @@ def test_the_learning_rate_cancels(factor):
     assert run(1.0) != pytest.approx([0.25] * 4, rel=1e-3)
 
 
-def test_distances_are_those_of_gradients_whatever_the_number_of_steps():
-    """Gradients of 1 and 3 over 0.5·2 and 0.5·8 steps: updates of 1 and 12, whose gradients are both 1 from 2."""
-    told = {"updates": [[1.0], [12.0]], "local_steps": [2, 8], "gradient_variance": [24.0, 0.0]}
-    found = learnt(make_sampler("delta"), [0.25] * 4, [0, 1], np.ones(4), **told, learning_rate=0.5)
-    assert found[0] / found[1] == pytest.approx(np.sqrt(1 + 24 / 8) / 1, rel=1e-12)
-
-
-@pytest.mark.parametrize("floor", [0.05, 0.3, 1.0])
-def test_nobody_falls_below_the_floor(floor):
-    memory = {"probability": np.array([0.0, 0.7, 0.3, 0.0])}
-    drawn = draw(make_sampler("delta", floor=floor), make_view(2, SIZES, memory=memory), np.random.default_rng(0))
-    assert drawn.draw_probability == pytest.approx((1 - floor) * memory["probability"] + floor / 4)
-    assert drawn.draw_probability.min() == pytest.approx(floor / 4)
-
-
-def test_no_score_at_all_leaves_everything_as_it_was():
-    before = [0.3, 0.4, 0.1, 0.2]
-    nothing = {"gradient_distance": [0.0, 0.0], "gradient_variance": [0.0, 0.0]}
-    assert learnt(make_sampler("delta"), before, [0, 2], **nothing).tolist() == before
-    drowned = {**nothing, "gradient_distance": [1.0, 1.0], "gradient_noise_power": [2.0, 2.0]}
-    assert learnt(make_sampler("delta"), before, [0, 2], **drowned).tolist() == before
-
-
-def test_a_single_participant_keeps_its_mass():
-    found = learnt(make_sampler("delta"), [0.3, 0.4, 0.1, 0.2], [1], updates=[[1.0, 2.0]], gradient_variance=[3.0])
-    assert found == pytest.approx([0.3, 0.4, 0.1, 0.2], rel=1e-14)
-
-
 def test_noise_draws_the_noisy_and_subtracting_it_undoes_that():
     """Ten clients at the same distance, half of them with noise of norm 6.3 and half of 0.2."""
     rng = np.random.default_rng(0)
@@ -196,15 +149,3 @@ def test_the_authors_weights_are_biased_and_sound_ones_are_not():
         worst[mode] = np.abs((weight.mean(axis=0) - SIZES / 200) / error).max()
     assert worst["sound"] < 4.5
     assert worst["paper"] > 10.0
-
-
-def test_a_ratio_of_zero_asks_for_no_variances():
-    practical, ideal = (make_sampler("delta", variance_ratio=0.0, information=name) for name in ("practical", "ideal"))
-    assert "gradient_variance" not in (*practical.hears, *ideal.reads)
-    assert "local_steps" not in (*practical.hears, *ideal.reads)
-    found = learnt(practical, [0.25] * 4, [0, 1], gradient_distance=[1.0, 3.0])
-    assert found == pytest.approx([0.125, 0.375, 0.25, 0.25])
-    view = make_view(1, np.ones(2), gradient_distance=[1.0, 3.0])
-    assert draw(ideal, view, np.random.default_rng(0)).draw_probability == pytest.approx(
-        [0.95 * 0.25 + 0.025, 0.95 * 0.75 + 0.025]
-    )

@@ -7,13 +7,10 @@ import pytest
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import (
-    biased_draw,
     class_imbalance,
     draw,
-    make_feedback,
     make_sampler,
     make_view,
-    remember,
     usable_counts,
 )
 
@@ -54,11 +51,6 @@ def gram_imbalance(gram, sizes, members):
 @pytest.mark.parametrize(("members", "expected"), GOLDEN.items())
 def test_golden_imbalances(members, expected):
     assert class_imbalance(FOUR[np.array(members) - 1]) == pytest.approx(expected, abs=5e-7)
-
-
-def test_imbalance_lies_between_balance_and_one_label():
-    assert class_imbalance(np.array([[7.0, 0, 0, 0]])) == pytest.approx(0.75)
-    assert class_imbalance(np.full((3, 4), 9.0)) == 0.0
 
 
 def twin(counts, cohort_size, times, round_index, exploration, rng):
@@ -128,27 +120,6 @@ def test_cohorts_follow_the_printed_ratios_whose_numerators_cancel():
     assert statistic < 40.0  # χ² with at most 10 degrees of freedom, passed once in 60,000 times
 
 
-def test_chosen_cohorts_are_ten_times_as_balanced_as_random_ones():
-    counts = dirichlet_counts(100, 10, 0)
-    view = view_of(counts, 20)
-    rng = np.random.default_rng(0)
-    mean = {
-        name: np.mean([class_imbalance(counts[draw(make_sampler(name), view, rng).clients]) for _ in range(30)])
-        for name in ("fed-cbs", "random")
-    }
-    assert mean["fed-cbs"] * 10 <= mean["random"]
-
-
-@pytest.mark.parametrize("first_pick", ["sample", "argmax"])
-def test_a_balanced_client_and_an_exponent_of_eighty_are_survived(first_pick):
-    counts = dirichlet_counts(100, 10, 1)
-    counts[7] = 12.0
-    drawn = draw(make_sampler("fed-cbs", first_pick=first_pick), view_of(counts, 80), np.random.default_rng(0))
-    assert drawn.clients.size == 80
-    assert 7 in drawn.clients
-    assert drawn.weights == pytest.approx(counts[drawn.clients].sum(axis=1) / counts[drawn.clients].sum())
-
-
 def test_the_first_pick_favours_clients_rarely_drawn():
     """Four equal clients drawn 1, 4, 25 and 100 times: the bonus falls with the root of that."""
     counts = np.tile([9.0, 1.0], (4, 1))
@@ -160,14 +131,6 @@ def test_the_first_pick_favours_clients_rarely_drawn():
     expected = odds / odds.sum()
     assert np.abs((found / num_draws - expected) / np.sqrt(expected / num_draws)).max() < 4.5
     assert expected[0] > 4 * expected[3]
-
-
-def test_argmax_takes_the_best_first_pick_and_settles_ties_at_random():
-    counts = np.array([[5.0, 5, 5], [15, 0, 0], [5, 5, 5], [0, 15, 0]])
-    sampler = make_sampler("fed-cbs", first_pick="argmax", exploration=0.0)
-    rng = np.random.default_rng(0)
-    found = {int(draw(sampler, view_of(counts, 1), rng).clients[0]) for _ in range(40)}
-    assert found == {0, 2}
 
 
 def test_more_tries_give_better_balance():
@@ -202,34 +165,10 @@ def test_the_last_exponent_is_reached_linearly_from_one(monkeypatch):
         assert log_odds == pytest.approx(-(1 + 3 * picked) * np.log(imbalance))
 
 
-def test_candidates_are_a_random_part_of_the_clients():
-    counts = dirichlet_counts(40, 10, 0)
-    sampler = make_sampler("fed-cbs", num_candidates=5)
-    rng = np.random.default_rng(0)
-    drawn = [draw(sampler, view_of(counts, 5), rng).clients for _ in range(300)]
-    times = np.bincount(np.concatenate(drawn), minlength=40)
-    assert np.abs(times - 37.5).max() < 4.5 * np.sqrt(300 * 0.125 * 0.875)
-    assert draw(make_sampler("fed-cbs", num_candidates=2), view_of(counts, 5), rng).clients.size == 5
-
-
-def test_those_who_answered_are_counted():
-    sampler = make_sampler("fed-cbs")
-    memory = {"times": np.array([0.0, 2.0, 5.0, 0.0])}
-    drawn = biased_draw(np.array([0, 1, 2]), np.ones(3))
-    after = remember(sampler, view_of(FOUR, 2, memory=memory), drawn, make_feedback(np.array([0, 2])))
-    assert after["times"].tolist() == [1.0, 2.0, 6.0, 0.0]
-
-
 def test_usable_counts_have_nothing_negative_and_rows_that_add_up():
     found = usable_counts([[3.0, -1.0, 1.0], [-2.0, -3.0, -0.5], [2.0, 2.0, 4.0]], [8, 9, 4])
     assert found == pytest.approx(np.array([[6, 0, 2], [3, 3, 3], [1, 1, 2]]))
     make_view(2, [8, 9, 4], label_counts=found)
-
-
-def test_usable_counts_leave_what_they_are_given_as_it_was():
-    noisy = np.array([[3.0, -1.0], [1.0, 1.0]])
-    usable_counts(noisy, [2, 2])
-    assert noisy.tolist() == [[3.0, -1.0], [1.0, 1.0]]
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import make_feedback
-from fedpcs.sampling.feedback import HEARD, overheard
-from fedpcs.sampling.norms import without_noise
+from fedpcs.sampling.feedback import HEARD
 
 CLIENTS = np.array([1, 4, 6])
 
@@ -23,46 +22,22 @@ def test_a_bad_array_is_refused_by_name_and_value(name, value, message):
         make_feedback(CLIENTS, **{name: value})
 
 
-@pytest.mark.parametrize("name", sorted(set(HEARD) - {"local_steps", "loss"}))
-def test_nothing_but_a_loss_may_be_negative(name):
-    with pytest.raises(InvalidInput, match=rf"{name}\[2\] must be a number of at least 0, got -0\.5"):
-        make_feedback(CLIENTS, **{name: [1.0, 1.0, -0.5]})
-    assert make_feedback(CLIENTS, loss=[1.0, 1.0, -0.5]).loss[2] == -0.5
-
-
 @pytest.mark.parametrize(
     ("given_values", "message"),
     [
         ({"clients": [4, 1]}, r"clients must be distinct, ascending .* got .*\[4, 1\]"),
         ({"clients": [1, 1]}, r"clients must be distinct, ascending .* got .*\[1, 1\]"),
-        ({"clients": [[1, 4]]}, r"clients must be a flat list .* shape \(1, 2\)"),
         ({"norm": [1, 2, 3]}, "no field 'norm'; it has distance_noise_power,"),
         ({"learning_rate": 0.0}, "learning_rate must be a number above 0, got 0.0"),
-        ({"learning_rate": np.nan}, "learning_rate .* got nan"),
         ({"local_steps": [4.0, 0.0, 2.0]}, r"local_steps\[1\] must be a number of at least 1, got 0"),
         ({"updates": np.ones((2, 5))}, r"updates must be 3 rows .* got shape \(2, 5\)"),
-        ({"updates": [[1, 2], [3], [4, 5]]}, "updates must be a table of numbers"),
-        ({"updates": np.ones(3)}, r"updates must .* got shape \(3,\)"),
         ({"updates": np.ones((3, 2)), "data_weight": [1.0, 2.0]}, "data_weight must have 3 entries, got 2"),
-        ({"updates": np.ones((3, 2)), "data_weight": [1.0, -2.0, 1.0]}, r"data_weight\[1\] .* got -2"),
         ({"updates": [[1.0, np.nan], [1, 1], [1, 1]]}, r"updates\[0, 1\] must .* got nan"),
-        ({"updates": np.ones((3, 2)), "noise_power": [1.0, -1.0, 1.0]}, r"noise_power\[1\] must .* got -1"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_value(given_values, message):
     with pytest.raises(InvalidInput, match=message):
         make_feedback(**{"clients": CLIENTS, **given_values})
-
-
-@pytest.mark.parametrize("clients", [[-1, 2], [0.5, 2.0], [False, True]], ids=["negative", "halves", "mask"])
-def test_clients_that_are_no_indices_are_refused(clients):
-    with pytest.raises(InvalidInput, match="clients"):
-        make_feedback(clients, loss=np.ones(len(clients)))
-
-
-def test_weights_that_are_all_zero_are_refused():
-    with pytest.raises(InvalidInput, match="data_weight"):
-        make_feedback(CLIENTS, updates=np.ones((3, 2)), data_weight=np.zeros(3))
 
 
 def test_norms_and_distances_follow_their_definition():
@@ -116,37 +91,7 @@ def test_the_noise_in_a_distance_is_never_refused_as_negative(weight, data):
     assert found == pytest.approx((1 - share) ** 2 * power + rest, rel=1e-9, abs=1e-9 * max(power))
 
 
-def test_one_client_heard_is_at_no_distance_from_itself_noise_and_all():
-    found = make_feedback(np.array([2]), updates=[[3.0, 4.0]], noise_power=[7.0])
-    assert (found.update_norm.tolist(), found.update_distance.tolist()) == ([5.0], [0.0])
-    assert found.distance_noise_power.tolist() == [0.0]
-
-
-def test_nobody_heard_is_feedback_too():
-    found = make_feedback(np.array([], dtype=np.int64), updates=np.empty((0, 3)), loss=[])
-    assert found.clients.size == 0
-    assert found.loss is None
-
-
-def test_a_norm_without_its_noise_is_right_on_average_of_squares():
-    assert without_noise(np.array([5.0, 2.0, 1.0]), np.array([9.0, 0.0, 4.0])) == pytest.approx([4.0, 2.0, 0.0])
-    assert without_noise(np.array([5e200]), np.array([9.0])) == pytest.approx([5e200])
-    assert without_noise(np.array([5.0]), None).tolist() == [5.0]
-
-
-def test_what_was_not_declared_is_not_heard():
-    arrays = {name: [1.0, 2.0, 3.0] for name in HEARD}
-    heard = overheard(make_feedback(CLIENTS, **arrays), ("loss", "duration"))
-    kept = {name for name in HEARD if getattr(heard, name) is not None}
-    assert kept == {"loss", "duration"}
-
-
 def test_released_norms_are_not_private_and_what_is_computed_from_data_is():
     private = {name for name, access in HEARD.items() if access == "private"}
     assert private == {"gradient_variance", "loss", "loss_energy"}
     assert HEARD["update_norm"] == HEARD["update_distance"] == "released"
-
-
-def test_a_field_that_is_needed_and_absent_is_named_with_its_remedy():
-    with pytest.raises(InvalidInput, match=r"learns from loss, which the feedback lacks\. Pass loss=.* make_feedback"):
-        make_feedback(CLIENTS).need("loss")

@@ -47,12 +47,6 @@ def test_scores_by_hand():
     assert steep._score(view, np.arange(5)) == pytest.approx(np.array([0, 1 / 3, 2 / 3, 1, 1]) + STALE, rel=1e-12)
 
 
-def test_exploited_clients_are_drawn_by_score():
-    found = frequencies(*small_case(), 2_000)
-    expected = BY_HAND / BY_HAND.sum()
-    assert np.abs((found - expected) / np.sqrt(expected * (1 - expected) / 2_000)).max() < 4.5
-
-
 def test_without_durations_nobody_is_slow_and_an_unknown_one_is_not_either():
     sampler, view = small_case()
     statistical = np.array([0, 1 / 3, 2 / 3, 1, 1]) + STALE
@@ -60,22 +54,6 @@ def test_without_durations_nobody_is_slow_and_an_unknown_one_is_not_either():
     assert sampler._score(view, np.arange(5)) == pytest.approx(statistical)
     view.memory["duration"][[0, 4]] = [2.0, 6.0]
     assert sampler._score(view, np.arange(5)) == pytest.approx(statistical * [1, 1, 1, 1, (4 / 6) ** 2])
-
-
-def test_equal_utilities_are_all_worth_one():
-    sampler, view = small_case(slowness_exponent=0.0)
-    view.memory["utility"][:] = 7.0
-    assert sampler._score(view, np.arange(5)) == pytest.approx(1.0 + STALE)
-
-
-def test_those_far_below_the_last_place_do_not_compete_for_it():
-    """Utilities 0.5 to 1 scaled; three places. At a cutoff of 0.95 only the fourth is near enough to compete."""
-    utility = [0.0, 100.0, 99.0, 80.0, 79.0, 40.0, 10.0]
-    for cutoff, competing in ((0.95, [1, 2, 3, 4]), (1.0, [1, 2, 3]), (0.4, [1, 2, 3, 4, 5])):
-        sampler = make_sampler("oort", exploration=(0.0, 1.0, 0.0), cutoff=cutoff, clip_percentile=100.0)
-        memory = knowing(sampler, 7, utility=utility, last_round=np.ones(7))
-        found = frequencies(sampler, make_view(3, np.ones(7), memory=memory), 60)
-        assert np.flatnonzero(found).tolist() == competing
 
 
 @pytest.mark.parametrize("round_index", [1, 5, 20, 54, 55, 400])
@@ -90,17 +68,6 @@ def test_exploration_decays_on_schedule(round_index):
     assert drawn.clients.size == 30
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "cohort_size", "exploited"), [(0.9, 10, 1), (0.8, 5, 1), (0.9, 20, 2), (0.3, 10, 7)]
-)
-def test_a_whole_number_of_exploited_clients_is_not_rounded_down(epsilon, cohort_size, exploited):
-    """1 − 0.9 is 0.09999…98 in floats, and ten times that is below one."""
-    sampler = make_sampler("oort", exploration=(epsilon, 1.0, epsilon))
-    memory = knowing(sampler, 60, utility=[*range(1, 31), *[np.nan] * 30], last_round=np.ones(60))
-    drawn = draw(sampler, make_view(cohort_size, np.ones(60), memory=memory), np.random.default_rng(0))
-    assert np.count_nonzero(drawn.clients < 30) == exploited
-
-
 @pytest.mark.parametrize("num_seen", [1, 6, 7, 8, 10])
 def test_as_many_places_as_clients_seen_is_no_index_past_the_end(num_seen):
     """The original reads the score after the last when it exploits all it has seen."""
@@ -112,17 +79,6 @@ def test_as_many_places_as_clients_seen_is_no_index_past_the_end(num_seen):
     smaller = draw(sampler, make_view(9, np.ones(10), memory=memory), np.random.default_rng(0))
     assert np.count_nonzero(smaller.clients < num_seen) >= min(num_seen, 6)
     assert smaller.clients.size == 9
-
-
-def test_newcomers_are_the_larger_ones_by_size():
-    """Two places and twenty clients never seen: the ten largest compete, in proportion to size."""
-    sampler = make_sampler("oort", exploration=(1.0, 1.0, 1.0))
-    sizes = np.arange(1.0, 21.0)
-    found = frequencies(sampler, make_view(2, sizes, memory=start(sampler, 20)), 1_500)
-    assert not found[:10].any()
-    x = sizes[10:] / sizes[10:].sum()
-    both = x * (1 + np.array([np.sum(np.delete(x / (1 - x), i)) for i in range(10)]))  # two successive draws
-    assert np.abs((found[10:] - both) / np.sqrt(both * (1 - both) / 1_500)).max() < 4.5
 
 
 def test_what_is_remembered_of_a_round():
@@ -172,19 +128,3 @@ def test_the_most_worn_out_rest_and_no_more_than_three_in_ten():
     assert np.flatnonzero(found == 0.0).tolist() == [0, 2, 6]
     tireless = make_sampler("oort", exploration=(0.0, 1.0, 0.0), cutoff=0.0)
     assert (frequencies(tireless, make_view(3, np.ones(10), memory=memory), 200) > 0.0).all()
-
-
-def test_among_the_equally_worn_chance_says_who_rests():
-    """Not the lowest numbers: ten clients who all took part five times are all drawn alike."""
-    sampler = make_sampler("oort", most_rounds=3, exploration=(0.0, 1.0, 0.0), cutoff=0.0)
-    memory = knowing(sampler, 10, utility=np.full(10, 5.0), last_round=np.ones(10), times=np.full(10, 5))
-    found = frequencies(sampler, make_view(3, np.ones(10), memory=memory), 400)
-    assert np.abs(found - 0.3).max() < 4.5 * np.sqrt(0.21 / 400)
-
-
-def test_nobody_rests_while_the_cohort_would_fall_short():
-    sampler = make_sampler("oort", most_rounds=3)
-    memory = knowing(sampler, 10, utility=np.full(10, 5.0), last_round=np.ones(10), times=np.full(10, 5))
-    assert draw(sampler, make_view(9, np.ones(10), memory=memory), np.random.default_rng(0)).clients.size == 9
-    alone = make_view(2, np.ones(10), memory=memory, is_available=np.arange(10) < 2)
-    assert draw(sampler, alone, np.random.default_rng(0)).clients.tolist() == [0, 1]

@@ -62,15 +62,3 @@ def test_it_begins_with_the_norm_it_is_given_and_then_goes_by_what_it_heard():
     assert second.draw_probability == pytest.approx(
         np.sqrt([1.0, 9.0, 12.0, 33.0]) / np.sqrt([1.0, 9.0, 12.0, 33.0]).sum()
     )
-
-
-def test_the_floor_keeps_a_client_of_no_norm_in_the_draw():
-    view = make_view(1, np.ones(4), update_norm=[0.0, 1.0, 1.0, 2.0], noise_power=np.zeros(4))
-    drawn = draw(make_sampler("optimal", norms="current", floor=0.2), view, np.random.default_rng(0))
-    assert drawn.inclusion == pytest.approx([0.05, 0.25, 0.25, 0.45])
-
-
-def test_without_noise_it_is_importance_sampling_by_norm():
-    view = make_view(1, [10, 30], update_norm=[3.0, 2.0], noise_power=np.zeros(2))
-    drawn = draw(make_sampler("optimal", norms="current", floor=0.0), view, np.random.default_rng(0))
-    assert drawn.draw_probability == pytest.approx([1 / 3, 2 / 3])

@@ -48,22 +48,6 @@ def test_a_loss_is_asked_of_the_candidates_once_and_of_nobody_else(num_candidate
     assert drawn.clients.tolist() == sorted(best.tolist())
 
 
-def test_asking_and_knowing_give_the_same_cohort():
-    rows = [make_view(2, np.ones(6), loss=loss) for loss in (LOSS, lambda clients: LOSS[clients])]
-    for seed in range(20):
-        one, other = (draw(make_sampler("power-of-choice"), view, np.random.default_rng(seed)) for view in rows)
-        assert one.clients.tolist() == other.clients.tolist()
-
-
-def test_ties_fall_at_random():
-    view = make_view(1, np.ones(4), loss=[2.0, 2.0, 1.0, 2.0])
-    rng, num_draws = np.random.default_rng(0), 1_500
-    sampler = make_sampler("power-of-choice", num_candidates=4)
-    found = np.bincount([draw(sampler, view, rng).clients[0] for _ in range(num_draws)], minlength=4)
-    assert found[2] == 0
-    assert np.abs(found[[0, 1, 3]] - num_draws / 3).max() < 4.5 * np.sqrt(num_draws * 2 / 9)
-
-
 def test_weights_are_equal_or_by_data():
     view = make_view(2, [10, 30, 10, 50, 10, 10], loss=LOSS)
     equal, by_data = (
@@ -84,12 +68,6 @@ def test_last_known_losses_put_clients_never_heard_first():
     assert memory["loss"].tolist() == [0.5, np.inf, 9.0, -1.0, np.inf, 4.0]
     after = draw(sampler, make_view(3, np.ones(6), memory=memory), np.random.default_rng(0))
     assert after.clients.tolist() == [1, 2, 4]
-
-
-def test_current_losses_leave_nothing_to_remember():
-    sampler, view = make_sampler("power-of-choice"), make_view(2, np.ones(6), loss=LOSS, memory={"loss": np.ones(6)})
-    drawn = draw(sampler, view, np.random.default_rng(0))
-    assert remember(sampler, view, drawn, make_feedback(drawn.clients, loss=[1.0, 2.0])) is view.memory
 
 
 def test_fewer_candidates_than_places_are_refused():

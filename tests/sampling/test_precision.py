@@ -54,17 +54,6 @@ def test_weights_solve_the_equations_of_least_error(cohort):
     assert found.sum() == pytest.approx(1.0, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.one_of(cohorts(), uneven_cohorts()), st.integers(0, 2**32))
-def test_no_other_weights_that_add_up_to_one_do_better(cohort, seed):
-    found = precision_weights(*cohort)
-    step = np.random.default_rng(seed).normal(size=found.size)
-    step -= step.mean()
-    least = mean_squared_error(found, *cohort)
-    for length in (1e-3, 0.1, 1.0):
-        assert mean_squared_error(found + length * step, *cohort) >= least * (1 - 1e-9)
-
-
 def test_a_minimiser_that_knows_no_formula_ends_at_the_same_weights():
     θ, v, δ2 = np.array([0.05, 0.1, 0.2, 0.02]), np.array([0.3, 4.0, 0.0, 20.0]), 1.7
     result = optimize.minimize(
@@ -79,32 +68,6 @@ def test_a_minimiser_that_knows_no_formula_ends_at_the_same_weights():
     assert precision_weights(θ, v, δ2) == pytest.approx(result.x, abs=1e-5)
 
 
-@settings(max_examples=40, deadline=None)
-@given(cohorts())
-def test_without_noise_a_client_speaks_for_itself_and_an_equal_share_of_the_rest(cohort):
-    θ, _, δ2 = cohort
-    expected = θ + (1 - θ.sum()) / θ.size
-    assert precision_weights(θ, np.zeros_like(θ), δ2) == pytest.approx(expected)
-    assert precision_weights(θ, np.zeros_like(θ), 0.0) == pytest.approx(expected)
-
-
-@settings(max_examples=40, deadline=None)
-@given(cohorts(smallest=0.5))
-def test_under_heavy_noise_weights_go_like_one_over_the_noise(cohort):
-    θ, v, δ2 = cohort
-    expected = (1 / v) / (1 / v).sum()
-    assert precision_weights(θ, 1e9 * v, δ2) == pytest.approx(expected, rel=1e-5)
-    assert precision_weights(θ, v, 0.0) == pytest.approx(expected, rel=1e-5)
-
-
-@settings(max_examples=40, deadline=None)
-@given(uneven_cohorts())
-def test_without_noise_the_rest_is_shared_in_favour_of_clients_that_drift_little(cohort):
-    θ, _, δ2 = cohort
-    expected = θ + (1 - θ.sum()) * (1 / δ2) / (1 / δ2).sum()
-    assert precision_weights(θ, np.zeros_like(θ), δ2) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("loudness", [1e6, 1e10, 1e14])
 def test_one_drowned_client_leaves_the_others_their_weights(loudness):
     θ, v = np.array([0.1, 0.2, 0.1]), np.array([0.0, 3.0, 1.0])
@@ -115,36 +78,6 @@ def test_one_drowned_client_leaves_the_others_their_weights(loudness):
 def test_without_drift_only_the_noiseless_count():
     found = precision_weights(np.array([0.1, 0.2, 0.3]), np.array([0.0, 5.0, 0.0]), 0.0)
     assert found == pytest.approx([0.4, 0.0, 0.6], abs=1e-9)
-
-
-@pytest.mark.parametrize("noise", [0.0, 3.0, 1e12])
-@pytest.mark.parametrize("drift", [0.0, 1.0])
-def test_a_single_client_has_all_the_weight(noise, drift):
-    assert precision_weights(np.array([0.1]), np.array([noise]), drift) == pytest.approx([1.0])
-
-
-@settings(max_examples=40, deadline=None)
-@given(cohorts(), st.randoms(use_true_random=False))
-def test_weights_go_with_their_clients(cohort, random):
-    θ, v, δ2 = cohort
-    order = random.sample(range(θ.size), θ.size)
-    assert precision_weights(θ[order], v[order], δ2) == pytest.approx(precision_weights(θ, v, δ2)[order])
-
-
-@settings(max_examples=40, deadline=None)
-@given(cohorts(), st.floats(1e-6, 1e6))
-def test_the_unit_of_updates_does_not_matter(cohort, unit):
-    θ, v, δ2 = cohort
-    assert precision_weights(θ, unit * v, unit * δ2) == pytest.approx(precision_weights(θ, v, δ2))
-
-
-@settings(max_examples=40, deadline=None)
-@given(cohorts())
-def test_more_noise_never_means_more_weight(cohort):
-    θ, v, δ2 = cohort
-    louder = v.copy()
-    louder[0] += 1.0
-    assert precision_weights(θ, louder, δ2)[0] <= precision_weights(θ, v, δ2)[0] * (1 + 1e-9)
 
 
 def test_the_error_is_what_the_model_says():
@@ -170,12 +103,8 @@ def test_the_error_is_what_the_model_says():
         ([0.1, 0.2], [1.0], 1.0, "noise_power must have 2 entries"),
         ([0.1, -0.2], [1.0, 1.0], 1.0, r"data_weight\[1\]"),
         ([0.1, 0.2], [1.0, np.nan], 1.0, r"noise_power\[1\]"),
-        ([0.1, 0.2], [1.0, -1e-9], 1.0, r"noise_power\[1\]"),
         ([0.1, 0.2], [1.0, 1.0], -1.0, "drift"),
-        ([0.1, 0.2], [1.0, 1.0], np.inf, "drift"),
         ([0.1, 0.2], [1.0, 1.0], [1.0, -1.0], r"drift\[1\]"),
-        ([0.1, 0.2], [1.0, 1.0], [1.0, 1.0, 1.0], "drift"),
-        ([], [], 1.0, "data_weight"),
     ],
 )
 def test_impossible_cohorts_are_refused(θ, v, δ2, message):
@@ -192,28 +121,6 @@ def test_drift_is_found_under_noise_that_differs_from_client_to_client(drift):
         found.append(estimate_drift(noisy_updates(rng, drift, noise, 2_000), noise))
     assert np.mean(found) == pytest.approx(drift, rel=0.1)
     assert found == pytest.approx(np.full(6, drift), rel=0.2)
-
-
-def test_drift_is_found_without_noise():
-    """Then it is the plain sample variance."""
-    rng = np.random.default_rng(5)
-    updates = rng.normal(size=(20, 30))
-    expected = ((updates - updates.mean(axis=0)) ** 2).sum() / 19
-    assert estimate_drift(updates, np.zeros(20)) == pytest.approx(expected, rel=1e-8)
-
-
-def test_drift_is_found_though_most_clients_agree():
-    assert estimate_drift([[-1.0], [0.0], [0.0], [0.0], [1.0]], np.zeros(5)) == pytest.approx(0.5, rel=1e-8)
-
-
-def test_the_spread_left_over_is_what_noise_and_drift_explain():
-    """The defining equation, with the mean weighted as it should be, on a cohort with a noiseless client."""
-    rng = np.random.default_rng(6)
-    noise = np.array([0.0, 0.5, 2.0, 8.0, 1.0])
-    updates = noisy_updates(rng, 3.0, noise, 40)
-    weight = 1 / (estimate_drift(updates, noise) + noise)
-    mean = weight @ updates / weight.sum()
-    assert weight @ ((updates - mean) ** 2).sum(axis=1) == pytest.approx(4.0, rel=1e-6)
 
 
 def test_noise_alone_is_not_taken_for_drift():
@@ -235,47 +142,6 @@ def test_one_drowned_update_hides_nothing(loudness):
     drowned = noisy_updates(rng, 1.0, [loudness], 500)
     found = estimate_drift(np.vstack([updates, drowned]), np.append(noise, loudness))
     assert found == pytest.approx(estimate_drift(updates, noise), rel=0.05)
-
-
-def test_a_single_update_shows_no_drift():
-    assert estimate_drift([[1.0, 2.0, 3.0]], [0.5]) == 0.0
-    assert estimate_drift([[1.0, 2.0, 3.0]], [0.0]) == 0.0
-
-
-@pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_updates_all_alike_show_no_drift(noise):
-    updates = np.tile([0.1, -3.0, 1e3], (7, 1))
-    assert estimate_drift(updates, np.full(7, noise)) == pytest.approx(0.0, abs=1e-18)
-    assert estimate_drift(np.zeros((4, 2)), np.full(4, noise)) == 0.0
-
-
-@pytest.mark.parametrize("unit", [1e-6, 3.0, 1e5])
-def test_drift_has_the_unit_of_squared_updates(unit):
-    rng = np.random.default_rng(9)
-    noise = rng.uniform(0.0, 3.0, 12)
-    updates = noisy_updates(rng, 2.0, noise, 50)
-    found = estimate_drift(unit * updates, unit**2 * noise)
-    assert found == pytest.approx(unit**2 * estimate_drift(updates, noise), rel=1e-7)
-
-
-def test_drift_does_not_depend_on_where_the_mean_is_or_who_comes_first():
-    rng = np.random.default_rng(10)
-    noise = rng.uniform(0.0, 3.0, 12)
-    updates = noisy_updates(rng, 2.0, noise, 50)
-    found = estimate_drift(updates, noise)
-    order = rng.permutation(12)
-    assert estimate_drift(updates + rng.normal(size=50) * 100, noise) == pytest.approx(found, rel=1e-7)
-    assert estimate_drift(updates[order], noise[order]) == pytest.approx(found, rel=1e-7)
-
-
-@pytest.mark.parametrize(
-    "updates",
-    [[1.0, 2.0], np.zeros((0, 3)), [[[1.0]]], [[1.0, np.nan]], [[np.inf, 0.0]], [[1.0, 2.0], [3.0]], [["a", "b"]]],
-    ids=["flat", "nobody", "too deep", "NaN", "infinite", "ragged", "text"],
-)
-def test_impossible_updates_are_refused(updates):
-    with pytest.raises(InvalidInput, match=r"^(updates(\[0, \d\])?|noise_power) must be"):
-        estimate_drift(updates, np.ones(len(updates)))
 
 
 @pytest.mark.parametrize("noise", [[1.0], [1.0, -1.0], [1.0, np.nan], [[1.0, 1.0]]])

@@ -27,11 +27,3 @@ def test_inclusion_and_weights_are_those_of_uniform_draws():
     assert drawn.draw_probability == pytest.approx([1 / 3, 1 / 3, 0, 1 / 3])
     assert drawn.weights == pytest.approx(view.data_weight[drawn.clients] * 3 / 2)
     assert drawn.expansion == pytest.approx([1.5, 1.5])
-
-
-def test_everyone_is_drawn_when_no_more_are_there():
-    view = make_view(4, [10, 20, 30, 40], is_available=[True, False, False, True])
-    drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
-    assert drawn.clients.tolist() == [0, 3]
-    assert drawn.weights == pytest.approx([0.2, 0.8])
-    assert drawn.num_draws == 2

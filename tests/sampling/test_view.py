@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling import make_sampler, make_view
+from fedpcs.sampling import make_view
 from fedpcs.sampling.view import ACCESS, restricted
 
 SIZES = [50, 30, 20]
@@ -28,7 +28,6 @@ def everything(**others):
         ([1.0, 2.0], " must have 3 entries, got 2"),
         ([[1.0, 2.0, 3.0]], r" must be a flat list of numbers, got shape \(1, 3\)"),
         (["a", "b", "c"], " must be a list of numbers"),
-        ([True, False, True], " must be a list of numbers"),
     ],
 )
 def test_a_bad_array_is_refused_by_name_and_value(name, value, message):
@@ -40,43 +39,22 @@ def test_a_bad_array_is_refused_by_name_and_value(name, value, message):
     ("given_values", "message"),
     [
         ({"num_samples": [5, 0, 3]}, r"num_samples\[1\] must be above 0, got 0\. Leave out"),
-        ({"num_samples": [5, -1, 3]}, r"num_samples\[1\] .* got -1"),
-        ({"num_samples": [5, np.nan, 3]}, r"num_samples\[1\] .* got nan"),
-        ({"num_samples": []}, "num_samples must be a flat list"),
-        ({"cohort_size": 0}, r"cohort_size must be a whole number in \[1, 3\], got 0"),
         ({"cohort_size": 4}, r"cohort_size must be a whole number in \[1, 3\], got 4"),
         ({"cohort_size": 1.5}, "cohort_size .* got 1.5"),
-        ({"cohort_size": True}, "cohort_size .* got True"),
         ({"round_index": -1}, "round_index .* got -1"),
         ({"is_available": [1, 1, 0]}, "is_available must be 3 booleans, got int64"),
-        ({"is_available": [True, False]}, r"is_available must be 3 booleans, got bool of shape \(2,\)"),
         ({"is_available": [False] * 3}, "is_available must be true for at least one client"),
         ({"loss": [1.0, np.nan, 0.0]}, r"loss\[1\] .* got nan"),
-        ({"loss": [1.0]}, "loss must have 3 entries, got 1"),
         ({"budgets": [1.0, 1.0, 1.0]}, "no field 'budgets'; it has budget,"),
         ({"charged": "label_counts"}, "charged must be a list of field names, got 'label_counts'"),
-        ({"charged": 3}, "charged must be a list of field names, got 3"),
-        ({"label_counts": [1, 2, 3]}, r"label_counts must be 3 rows of 2 or more numbers, got shape \(3,\)"),
-        ({"label_counts": np.ones((2, 4))}, r"label_counts must .* got shape \(2, 4\)"),
         ({"label_counts": np.ones((3, 1))}, r"label_counts must .* got shape \(3, 1\)"),
         ({"label_counts": [[1, 1], [1, -2], [1, 1]]}, r"label_counts\[1, 1\] must .* got -2.*usable_counts"),
-        ({"label_counts": [[1, 1], [1, 2], [np.nan, 1]]}, r"label_counts\[2, 0\] must .* got nan"),
         ({"label_counts": [[1, 1], [0, 0], [1, 1]]}, r"label_counts\[1\] must hold at least one record"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_value(given_values, message):
     with pytest.raises(InvalidInput, match=message):
         make_view(**{"cohort_size": 2, "num_samples": SIZES, **given_values})
-
-
-@pytest.mark.parametrize("value", [[[1, 2], [3], [4, 5]], [["a", "b"]] * 3], ids=["ragged", "words"])
-def test_label_counts_that_are_no_table_of_numbers_are_refused_as_bad_input(value):
-    with pytest.raises(InvalidInput, match="label_counts"):
-        make_view(2, SIZES, label_counts=value)
-
-
-def test_a_negative_loss_is_a_loss():
-    assert make_view(1, SIZES, loss=[-1.0, 0.0, 2.0]).loss.tolist() == [-1.0, 0.0, 2.0]
 
 
 def test_a_view_shares_no_memory_with_what_it_was_built_from():
@@ -125,23 +103,3 @@ def test_losses_are_asked_of_the_clients_in_question_and_of_nobody_else():
     assert view.losses_of(np.array([0, 2])).tolist() == [0.0, 20.0]
     assert asked == [[0, 2]]
     assert make_view(2, SIZES, loss=[5, 6, 7]).losses_of(np.array([2, 0])).tolist() == [7.0, 5.0]
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"), [([1.0], "loss must have 2 entries, got 1"), ([1.0, np.nan], r"loss\[1\] .* got nan")]
-)
-def test_an_answer_that_is_no_loss_is_refused(answer, message):
-    view = make_view(2, SIZES, loss=lambda clients: answer)
-    with pytest.raises(InvalidInput, match=message):
-        view.losses_of(np.array([0, 2]))
-
-
-@pytest.mark.parametrize("name", ["budget", "label_counts", "update_norm", "loss"])
-def test_a_field_that_is_needed_and_absent_is_named_with_its_remedy(name):
-    with pytest.raises(InvalidInput, match=rf"needs {name}, which the view lacks\. Pass {name}="):
-        make_view(2, SIZES).need(name)
-
-
-def test_a_sampler_called_without_its_field_names_it():
-    with pytest.raises(InvalidInput, match="needs budget"):
-        make_sampler("fedpcs").draw(make_view(2, SIZES), np.random.default_rng(0))

@@ -17,7 +17,7 @@ from fedpcs.cli.audit import audit_facts
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.report.figures import audit as audit_figure
-from fedpcs.studies.audit import (
+from fedpcs.studies.audit.attack import (
     DISTANCE_CHECK,
     Audit,
     AuditPlan,
@@ -26,7 +26,7 @@ from fedpcs.studies.audit import (
     audit_scenario,
     run_audit,
 )
-from fedpcs.studies.canaries import (
+from fedpcs.studies.audit.canaries import (
     LAYER_ENDS,
     LAYERS,
     NUM_PARAMETERS,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedpcs.privacy import per_sample, private_training
-from fedpcs.studies.audit import run_audit
+from fedpcs.studies.audit.attack import run_audit
 
 
 def audited(num_canaries: int = 40):

@@ -19,9 +19,11 @@ from fedpcs._plugins import pip_install
 from fedpcs.learning.models import make_model
 from fedpcs.privacy import conversion, noise
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.studies import doctor
-from fedpcs.studies.doctor import Check, check_installation
-from fedpcs.studies.doctor_run import aggregated_noise, check_run, measured_norms
+from fedpcs.studies.doctor import installation as doctor
+from fedpcs.studies.doctor.installation import Check, check_installation
+from fedpcs.studies.doctor.noise import aggregated_noise
+from fedpcs.studies.doctor.norms import measured_norms
+from fedpcs.studies.doctor.run import check_run
 from fedpcs.trial.assemble import dealt_out, load_for, sampler_of
 from fedpcs.trial.config import RunConfig, load_run_config
 from fedpcs.trial.schedule import make_schedule
@@ -101,8 +103,8 @@ def test_gradients_are_measured_one_record_at_a_time():
             functional.cross_entropy(model(row[None]), label[None]).backward()
             expected.append(math.sqrt(sum(float(value.grad.square().sum()) for value in model.parameters())))
     np.testing.assert_allclose(found.before, expected, rtol=1e-5)
-    above = round(100 * np.mean(np.array(expected) > 2.5))
-    assert f"{above} % of gradients are longer" in by_subject(check_run(config, None))["clipping"].found
+    above = _format.percent(np.mean(np.array(expected) > 2.5))
+    assert f"{above} of gradients are longer" in by_subject(check_run(config, None))["clipping"].found
 
 
 @pytest.mark.parametrize(("bound", "standing"), [(0.01, "fine"), (1000.0, "note")])
@@ -112,7 +114,7 @@ def test_a_bound_that_clips_nothing_is_noise_for_nothing(bound, standing):
     np.testing.assert_allclose(norms.update, np.minimum(norms.before, bound), rtol=0.02)
     found = by_subject(check_run(config, None))["clipping"]
     assert found.standing == standing
-    assert (f"near {np.median(norms.before):.2g}" in found.remedy) == (bound > 1)
+    assert (f"near {amount(np.median(norms.before))}" in found.remedy) == (bound > 1)
 
 
 def test_noise_and_epsilon_are_those_of_the_solved_game():

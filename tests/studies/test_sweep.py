@@ -29,19 +29,21 @@ from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
 from fedpcs.privacy.events import CLIENT_LEVEL, Family
 from fedpcs.privacy.standing import standing_sentence
 from fedpcs.report import study
-from fedpcs.report.page_export import export_csv
-from fedpcs.report.spent import spent_by_client
-from fedpcs.report.study_page import comparison_page, comparison_table
+from fedpcs.report.export import export_csv
+from fedpcs.report.figures.study.spent import draw as spent_figure
+from fedpcs.report.figures.study.spent import epsilon_of
+from fedpcs.report.study_page import comparison_page
+from fedpcs.report.tables import study_tables
 from fedpcs.studies import compare
 from fedpcs.studies import pool as sweep
 from fedpcs.studies.cell_process import run_cell
 from fedpcs.studies.cell_store import CellStore
 from fedpcs.studies.estimate import estimate
 from fedpcs.studies.grid import make_cells, make_sweep_config
-from fedpcs.studies.groups import against, best_of, group
 from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.progress import plan_words
+from fedpcs.studies.results import Study, against, best_of, group
 from fedpcs.trial import schedule_store, train
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
@@ -95,7 +97,7 @@ def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, tmp_path, capsys
     """No privacy, and what else a reader must know: clients are paid all the same."""
     _, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
-    study_table.print_sweep(study.write_sweep(tmp_path), as_json=False)
+    study_table.print_sweep(study.write_study(tmp_path), as_json=False)
     said = capsys.readouterr().out.splitlines()
     assert standing_sentence("none", "fast") in said
     assert any(line.startswith("Rewards are paid all the same") for line in said)
@@ -377,7 +379,7 @@ def test_where_a_page_cannot_be_kept_no_game_is_solved_for_it(tmp_path, monkeypa
 def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     cells, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
-    written = study.write_sweep(tmp_path)
+    written = study.write_study(tmp_path)
     text = written.report.read_text()
     assert "fedpcs run DIR/trials/FOLDER/config.toml" in text
     assert f"such as {cells[0].folder_name}" in text
@@ -396,7 +398,7 @@ def test_a_sweep_tells_the_three_differences_and_what_is_sure_first(whole, tmp_p
     results = [store.read(cell).result for cell in cells]
     mine, theirs = ([one for one in results if one["sampler"] == name] for name in ("fedpcs", "random"))
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
-    written = study.write_sweep(tmp_path)
+    written = study.write_study(tmp_path)
     study_table.print_sweep(written, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     (found,) = printed["differences"]
@@ -419,7 +421,7 @@ def test_a_page_is_left_alone_where_its_cells_are_gone(whole, tmp_path):
     elsewhere = tmp_path / "cells elsewhere"
     shutil.copytree(store.folder, elsewhere)
     compare.remember_sweep(tmp_path / "sweep", make_sweep_config(TINY), elsewhere, "")
-    page = study.write_sweep(tmp_path / "sweep").report
+    page = study.write_study(tmp_path / "sweep").report
     before = page.read_bytes(), page.with_name("cells.csv").read_bytes()
     elsewhere.rename(tmp_path / "moved")
     answer = fedpcs("report", tmp_path / "sweep")
@@ -432,11 +434,11 @@ def test_a_page_is_left_alone_where_none_of_its_cells_is_found(whole, tmp_path):
     cells, store = whole
     shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), None, "")
-    page = study.write_sweep(tmp_path).report
+    page = study.write_study(tmp_path).report
     before = page.read_bytes(), page.with_name("cells.csv").read_bytes()
     shutil.rmtree(tmp_path / "trials")
     with pytest.raises(CorruptFile, match=f"none of the {len(cells)} cells its page tells of"):
-        study.write_sweep(tmp_path)
+        study.write_study(tmp_path)
     assert (page.read_bytes(), page.with_name("cells.csv").read_bytes()) == before
 
 
@@ -452,38 +454,37 @@ def test_every_client_s_privacy_is_the_ledger_s_and_is_drawn(tmp_path):
     cells, store = make_cells(sweep_config), CellStore(tmp_path)
     assert run_cells(cells, store) == {}
     compare.remember_sweep(tmp_path, sweep_config, None, "fedpcs compare")
-    assert "No client spends more than" in study.write_sweep(tmp_path).report.read_text()
+    study.write_study(tmp_path)
+    assert (tmp_path / "figures" / "privacy-spent-by-each-client.png").is_file()
     done = [store.read(cell) for cell in cells]
-    spent = spent_by_client(done).epsilon
+    spent = {one.cell.key: epsilon_of(one) for one in done}
     for one in done:
-        every, known = spent[one.cell.key], one.result.spent
+        every, known = spent[one.cell.key], one.outcome.spent
         assert every.shape == (one.cell.config.data.num_clients,)
         charged = every[every > 0.0]
-        assert charged.size == known["num_clients"]
-        assert (charged.min(), charged.max()) == (known["epsilon"]["minimum"], known["epsilon"]["maximum"])
+        assert charged.size == known.num_clients
+        assert (charged.min(), charged.max()) == (known.epsilon.minimum, known.epsilon.maximum)
     renamed = make_cells(make_sweep_config({**private, "name": "another"}))
-    shared = spent_by_client([store.read(cell) for cell in renamed]).epsilon
+    shared = {cell.key: epsilon_of(store.read(cell)) for cell in renamed}
     assert {key: values.tolist() for key, values in shared.items()} == {key: v.tolist() for key, v in spent.items()}
-    topics = [one.topic for one in comparison_page("tiny", done).drawings]
-    assert [topic for topic in topics if topic.startswith("privacy spent by each client")]
+    (found,) = group(done)
+    (drawn,) = (spent_figure(found).axes[0].get_lines()[0],)
+    assert drawn.get_ydata().tolist() == sorted(spent[cells[0].key])
     ledger = store.trial_of(cells[0]).ledger
     for harmed in (b"no ledger", b""):
         ledger.write_bytes(harmed)
-        found = spent_by_client(done)
-        assert (set(found.epsilon), set(found.unreadable)) == ({cells[1].key}, {cells[0].key})
+        figure = spent_figure(found)
+        assert [line.get_label() for line in figure.axes[0].get_lines()] == ["random"]
+        assert "Not drawn, as a ledger cannot be read: fedpcs: " in figure.get_supxlabel().replace("\n", " ")
         assert ledger.read_bytes() == harmed  # nothing is made of it
-        (said,) = [words for words in comparison_page("tiny", done).warnings if "ledger" in words]
-        assert cells[0].words in said
     shutil.copyfile(store.trial_of(cells[1]).ledger, ledger)  # a good one, and another cell's
-    theirs = store.trial_of(cells[1]).ledger
-    with PrivacyLedger.open(theirs) as opened:
+    with pytest.raises(CorruptFile, match="0 clients spent something by it"):
+        epsilon_of(done[0])
+    with PrivacyLedger.open(store.trial_of(cells[1]).ledger) as opened:
         run = next(opened.charges()).key.run
         opened.charge(ReleaseKey(run, 0, 99), Event(Rho(1), CLIENT_LEVEL, "fast", Family.GAUSSIAN))
-    assert "client '99' spent something by it; clients are 0…7" in spent_by_client(done).unreadable[cells[1].key]
-    assert "0 clients spent something by it" in spent_by_client(done).unreadable[cells[0].key]
-    for cell in cells:
-        store.trial_of(cell).ledger.unlink()
-    assert len(comparison_page("tiny", done).drawings) == len(topics) - 1
+    with pytest.raises(CorruptFile, match="client '99' spent something by it; clients are 0…7"):
+        epsilon_of(done[1])
 
 
 def test_a_sweep_names_its_seeds_and_calls_a_gain_of_rounding_nothing(whole):
@@ -491,9 +492,9 @@ def test_a_sweep_names_its_seeds_and_calls_a_gain_of_rounding_nothing(whole):
     done = [store.read(cell) for cell in cells]
     nobody = [replace(one, result=with_gain(one, 0.0)) for one in done]
     page = comparison_page("tiny", nobody)
-    assert page.facts.startswith("digits; 8 clients, one draw of their preferences; ")
+    assert page.facts.startswith("digits Dirichlet(0.5); 8 clients, one draw of their preferences; ")
     assert page.facts.endswith(f"seeds {', '.join(map(str, make_sweep_config(TINY).seeds))}")
-    _, table = page.tables
+    table = next(one for one in page.tables if "exploitability" in one.headings)
     column = table.headings.index("exploitability")
     assert {row[column] for row in table.rows} == {"nothing"}
 
@@ -553,20 +554,21 @@ def test_places_of_a_grid_are_not_taken_for_seeds(whole, tmp_path, capsys):
     page = comparison_page("grid", done)
     export_csv(page, tmp_path / "cells.csv")
     assert {row["set.training.learning_rate"] for row in table_of(tmp_path)} == {"0.5", "1.0"}
-    written = study.WrittenSweep(tmp_path / "report.html", page.records, tuple(varied), {}, page.headline, (), (), ())
+    found = Study("grid", tmp_path, None, tuple(varied), tuple(done), {}, {}, "")
+    written = study.WrittenStudy(found, tmp_path / "report.html", page)
     study_table.print_sweep(written, as_json=False)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert "learning_rate" in lines[0]
-    assert [line[-1] for line in lines[1:5]] == ["2", "2", "2", "2"]
+    first = next(k for k, line in enumerate(lines) if "learning_rate" in line)
+    assert [line[-1] for line in lines[first + 1 : first + 5]] == ["2", "2", "2", "2"]
 
 
 def test_a_sweep_without_a_finished_cell_has_a_page_that_says_why(tmp_path, capsys):
     sweep_of = make_sweep_config(TINY)
     compare.remember_sweep(tmp_path, sweep_of, None, "fedpcs compare …")
     CellStore(tmp_path).fail(make_cells(sweep_of)[0], "the model raised")
-    written = study.write_sweep(tmp_path)
+    written = study.write_study(tmp_path)
     assert "the model raised" in written.report.read_text()
-    assert "No cell is done yet." in written.report.read_text()
+    assert "No trial is done yet." in written.report.read_text()
     study_table.print_sweep(written, as_json=True)
     assert json.loads(capsys.readouterr().out)["cells"] == []
 
@@ -590,10 +592,10 @@ def test_a_page_is_made_again_wherever_the_run_file_went(whole, tmp_path, monkey
     file.write_text(as_toml(load_run_config("default")))
     monkeypatch.chdir(tmp_path)
     compare.remember_sweep(tmp_path / "sweep", make_sweep_config({**TINY, "base": "run.toml"}), store.folder, "")
-    first = study.write_sweep(tmp_path / "sweep").report.read_bytes()
+    first = study.write_study(tmp_path / "sweep").report.read_bytes()
     file.unlink()
     monkeypatch.chdir("/")
-    assert study.write_sweep(tmp_path / "sweep").report.read_bytes() == first
+    assert study.write_study(tmp_path / "sweep").report.read_bytes() == first
     assert len(table_of(tmp_path / "sweep")) == 4
 
 
@@ -831,12 +833,12 @@ def test_a_parquet_table_is_never_left_behind_the_cells(whole, tmp_path, monkeyp
     _, store = whole
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
     table = tmp_path / "cells.parquet"
-    assert not study.write_sweep(tmp_path).report.with_name(table.name).exists()
+    assert not study.write_study(tmp_path).report.with_name(table.name).exists()
     table.write_text("of older cells")
-    study.write_sweep(tmp_path)
+    study.write_study(tmp_path)
     assert table.read_bytes().startswith(b"PAR1")
-    monkeypatch.setattr(compare, "can_write_parquet", lambda: False)
-    study.write_sweep(tmp_path)
+    monkeypatch.setattr(study, "can_write_parquet", lambda: False)
+    study.write_study(tmp_path)
     assert not table.exists()
 
 
@@ -844,6 +846,6 @@ def test_a_row_over_other_seeds_says_so(whole):
     cells, store = whole
     done = [store.read(cell) for cell in cells if (cell.sampler, cell.seed) != ("fedpcs", 0)]
     (found,) = group(done)
-    rows = comparison_table(found).rows
-    assert [("seeds" in row[1], row[0]) for row in rows] == [(False, "fedpcs"), (True, "random")]
-    assert rows[1][1].endswith("(seeds 0, 1)")
+    table = next(one for one in study_tables([found]) if "accuracy" in one.headings)
+    column = table.headings.index("seeds")
+    assert {row[0]: row[column] for row in table.rows} == {"fedpcs": "1", "random": "0, 1"}

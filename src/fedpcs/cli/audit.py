@@ -12,7 +12,7 @@ from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedpcs.privacy.audit import AuditResult
-    from fedpcs.studies.audit import Audit
+    from fedpcs.studies.audit.attack import Audit
 
 
 @verb()
@@ -36,7 +36,7 @@ def audit(
     Example: fedpcs audit --mode record --rho 0.5 --figure roc.png
     """
     from fedpcs.cli.printing import emit, print_facts, say, status
-    from fedpcs.studies.audit import run_audit
+    from fedpcs.studies.audit.attack import run_audit
 
     if figure is not None and (figure.is_dir() or not figure.parent.is_dir()):
         raise InvalidInput(f"--figure {figure}: cannot be written there. Give a file name in an existing folder.")

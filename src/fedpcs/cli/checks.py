@@ -75,11 +75,11 @@ def _checks(config: RunConfig | None, data_dir: Path | None, node: Path | None) 
 
         return check_node(node, config)
     if config is None:
-        from fedpcs.studies.doctor import check_installation
+        from fedpcs.studies.doctor.installation import check_installation
 
         return check_installation(data_dir)
     from fedpcs import _plugins
-    from fedpcs.studies.doctor_run import check_run
+    from fedpcs.studies.doctor.run import check_run
 
     _plugins.look_here(*config.named)
     return check_run(config, data_dir)
@@ -174,7 +174,7 @@ def _described(sampler: Any) -> dict[str, Any]:
     from dataclasses import fields
 
     from fedpcs.sampling import disclosure
-    from fedpcs.sampling.contract import try_out
+    from fedpcs.sampling.contract import is_unbiased
 
     text = (sys.modules[type(sampler).__module__].__doc__ or type(sampler).__doc__ or "").strip().splitlines()
     return {
@@ -184,7 +184,7 @@ def _described(sampler: Any) -> dict[str, Any]:
         "hears": list(sampler.hears),
         "private": list(disclosure(sampler).private),
         "label": disclosure(sampler).label,
-        "is_unbiased": try_out(sampler).expansion is not None,
+        "is_unbiased": is_unbiased(sampler),
         "settings": {item.name: getattr(sampler, item.name) for item in fields(sampler)},
     }
 

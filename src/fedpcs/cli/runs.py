@@ -48,7 +48,7 @@ def run(
     chosen = [] if engine is None else [f"engine.kind={engine}"]
     config = run_config.load_run_config(source, each_key_once([*(overrides or []), *chosen]))
     from fedpcs.cli import run_table
-    from fedpcs.report.run_page import write_report_safely
+    from fedpcs.report.study import write_report_safely
     from fedpcs.trial import progress, run  # torch takes seconds: names and keys are checked before
 
     _plugins.look_here(*config.named)
@@ -77,7 +77,7 @@ def resume(
     """
     from fedpcs import _plugins
     from fedpcs.cli import run_table
-    from fedpcs.report.run_page import write_report_safely
+    from fedpcs.report.study import write_report_safely
     from fedpcs.trial import progress, run, run_store
 
     if (folder / "sweep.json").is_file():

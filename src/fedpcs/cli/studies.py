@@ -18,7 +18,6 @@ from fedpcs.exhibits.profiles import Profile
 if TYPE_CHECKING:
     from fedpcs.studies.cell_store import CellStore
     from fedpcs.studies.plan import SweepPlan
-    from fedpcs.trial.run_store import RunStore
 
 _EXHIBITS = Path("fedpcs-runs/reproduce")
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
@@ -59,12 +58,12 @@ def compare(
 
     sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     wanted = sweep_config.make_cells(sweep, where=source)
-    from fedpcs.report import page_export
+    from fedpcs.report import export
     from fedpcs.studies import cell_store, compare  # torch: names are checked before
     from fedpcs.studies import plan as sweep_plan
 
     if with_parquet:
-        page_export.check_parquet()  # before hours of training, not after
+        export.check_parquet()  # before hours of training, not after
     folder = Path("fedpcs-runs") / f"compare-{sweep.name}" if out is None else out
     _files.check_folder(folder, "--out")
     compare.check_free(folder, sweep.name)
@@ -107,9 +106,9 @@ def _carry_out(
 
     with goes_on_by(command, folder, folder / "sweep.json"):
         failures = compare.carry_out(plan, store, data_dir)
-        written = study.write_sweep(folder, with_parquet=with_parquet)
+        written = study.write_study(folder, with_parquet=with_parquet)
     study_table.print_sweep(written, as_json=as_json)
-    compare.raise_if_damaged(written.damaged, plan.cells)
+    compare.raise_if_damaged(written.study.damaged, plan.cells)
     compare.raise_if_failed(failures, plan.cells)
 
 
@@ -171,37 +170,29 @@ def report(
 
     Example: fedpcs report fedpcs-runs/default
     """
-    from fedpcs.report import run_page as run_report
     from fedpcs.report import study
     from fedpcs.studies import compare
 
-    written: list[Path] = []
-    sweeps: list[study.WrittenSweep] = []
+    written: list[study.WrittenStudy] = []
     try:
         for one in folders:
-            if compare.is_sweep(one):
-                sweeps.append(study.write_sweep(one, with_parquet=with_parquet))
-                written.append(sweeps[-1].report)
-            else:
-                written.append(run_report.write_report(_run_there(one)))
+            _check_is_study(one)
+            written.append(study.write_study(one, with_parquet=with_parquet))
             if not as_json:
-                print(written[-1])  # at once: a folder further on may be refused
+                print(written[-1].report)  # at once: a folder further on may be refused
     finally:
         if as_json:
-            print(json.dumps({"reports": [str(path) for path in written]}))
-    for found in sweeps:
-        compare.raise_if_damaged(found.damaged, found.cells)
+            print(json.dumps({"reports": [str(found.report) for found in written]}))
+    for found in written:
+        compare.raise_if_damaged(found.study.damaged, found.study.cells)
 
 
-def _run_there(folder: Path) -> RunStore:
-    from fedpcs.trial import run_store
-
-    if folder.is_dir() and not (folder / "config.toml").is_file():
+def _check_is_study(folder: Path) -> None:
+    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.toml", "sweep.json")):
         raise InvalidInput(
             f"{folder}: neither a run nor a sweep is there (config.toml and sweep.json are missing). Give a folder of "
             "`fedpcs run` or `fedpcs compare`; exhibits are written again by `fedpcs reproduce EXHIBIT`."
         )
-    return run_store.open_run(folder)
 
 
 def _profile(name: str) -> Profile:

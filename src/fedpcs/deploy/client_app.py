@@ -20,7 +20,7 @@ from fedpcs.engines.flower.client_app import Member, kept_here, make_client_app,
 from fedpcs.engines.flower.conditions import refuse_outside
 from fedpcs.errors import FedpcsError
 from fedpcs.learning.client import ClientSide
-from fedpcs.learning.client_data import OwnData
+from fedpcs.learning.client_data import own_part
 from fedpcs.learning.models import make_model
 from fedpcs.trial.assemble import client_plan, dealt_out, device_of, load_for
 from fedpcs.trial.config import load_run_config
@@ -82,5 +82,5 @@ def _side(config_file: str, number: int, count: int, data_dir: str | None) -> Cl
     dataset = load_for(config, None if data_dir is None else Path(data_dir))
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
     return ClientSide(
-        client_plan(config, seed, device_of(config)[0]), model, OwnData(dealt_out(config, dataset, seed), number)
+        client_plan(config, seed, device_of(config)[0]), model, own_part(dealt_out(config, dataset, seed), number)
     )

@@ -12,7 +12,7 @@ from fedpcs.errors import FedpcsError
 from fedpcs.privacy import PrivacyLedger
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.trial.check import Check
+from fedpcs.trial.check import Check, noted
 from fedpcs.trial.config import RunConfig
 
 
@@ -50,7 +50,7 @@ def _folder(settings: NodeSettings) -> Check:
 def _ledger(settings: NodeSettings) -> list[Check]:
     """Look at what was spent and what can be; of a ledger that is not there, nothing was."""
     path, spent = settings.books.ledger, Rho(0)
-    words, epsilon = "no ledger yet: nothing was spent", 0.0
+    text, epsilon = "no ledger yet: nothing was spent", 0.0
     if path.exists():
         try:
             with PrivacyLedger.open(path) as ledger:
@@ -58,47 +58,44 @@ def _ledger(settings: NodeSettings) -> list[Check]:
         except FedpcsError as error:
             return [Check("ledger", "wrong", str(error), "Until then this client refuses every task.")]
         spent, epsilon = total.rho, total.epsilon(float(settings.accepts.delta))
-        words = f"{path}: {total.num_releases:,} releases"
-    words += (
-        f"; spent ρ = {_format.rounded_up(float(spent))}, which is ε = {_format.rounded_up(epsilon)}"
-        if spent.nanos
-        else ""
-    )
-    return [Check("ledger", "fine", words), _most(settings, spent)]
+        text = f"{path}: {total.num_releases:,} releases"
+    if spent.nanos:
+        text += f"; spent ρ = {_format.rounded_up(float(spent))}, which is ε = {_format.rounded_up(epsilon)}"
+    return [Check("ledger", "fine", text), _most(settings, spent)]
 
 
 def _most(settings: NodeSettings, spent: Rho) -> Check:
     """Say what a client can ever spend, whatever any server announces."""
     delta, unit = float(settings.accepts.delta), float(settings.accepts.budget_unit)
     if not settings.accepted.is_private:
-        words = (
+        text = (
             f"no limit holds: accepts.mode is {settings.accepts.mode!r}, so updates leave without noise and nothing is "
             "charged"
         )
-        return Check("at most", "wrong", words, "Set accepts.mode = 'record', unless nobody's records are at stake.")
+        return Check("at most", "wrong", text, "Set accepts.mode = 'record', unless nobody's records are at stake.")
     each = Rho.of(unit * float(settings.accepts.budget_bounds[1]))
-    words = (
-        f"ε = {settings.limit_epsilon:g} at δ = {delta:g} over all runs, now and later, whatever a server announces "
-        f"({settings.limit}); at most {each} in one round, and at most {settings.accepts.rounds} rounds in one run"
+    text = (
+        f"ε = {_format.setting(settings.limit_epsilon)} at δ = {_format.amount(delta)} over all runs, now and later, "
+        f"whatever a server announces ({settings.limit}); at most {each} in one round, and at most "
+        f"{settings.accepts.rounds} rounds in one run"
     )
     if spent >= settings.limit:
-        return Check("at most", "note", f"{words}. All of it is spent", "This client answers no more tasks.")
+        return noted("at most", f"{text}. All of it is spent", "This client answers no more tasks.")
     if to_epsilon(each, delta) > float(settings.limit_epsilon):
         remedy = "Lower accepts.budget_bounds or accepts.budget_unit, if the runs you are asked for allow it."
-        return Check("at most", "note", f"{words}. One round could spend all of it", remedy)
-    return Check("at most", "fine", words)
+        return noted("at most", f"{text}. One round could spend all of it", remedy)
+    return noted("at most", text)
 
 
 def _accepts(settings: NodeSettings) -> Check:
     accepted = settings.accepted
-    low, high = accepted.budget_bounds
-    words = (
-        f"runs with budget_unit = {accepted.budget_unit:g}, budgets in [{low:g}, {high:g}], mode {accepted.mode!r}, "
-        f"clip_norm = {accepted.clip_norm:g}, noise {accepted.noise!r} or stronger, trust {accepted.trust!r}"
+    unit, low, high, bound = map(_format.setting, (accepted.budget_unit, *accepted.budget_bounds, accepted.clip_norm))
+    text = (
+        f"runs with budget_unit = {unit}, budgets in [{low}, {high}], mode {accepted.mode!r}, clip_norm = {bound}, "
+        f"noise {accepted.noise!r} or stronger, trust {accepted.trust!r}"
     )
-    if accepted.noise == "fast":
-        return Check("accepts", "note", words, "Seeded noise can be taken off by the server: to try things out only.")
-    return Check("accepts", "fine", words)
+    seeded = "Seeded noise can be taken off by the server: to try things out only."
+    return noted("accepts", text, seeded if accepted.noise == "fast" else "")
 
 
 def _run(settings: NodeSettings, config: RunConfig) -> Check:

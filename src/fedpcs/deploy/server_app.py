@@ -59,7 +59,7 @@ def server_app(config_file: str | Path, when_done: WhenDone | None = None) -> Se
 
     Args:
         config_file: The run's file, which the app brings along.
-        when_done: Called with the finished run, such as `fedpcs.report.run_page.write_report_safely`.
+        when_done: Called with the finished run, such as `fedpcs.report.study.write_report_safely`.
     """
     app = ServerApp()
 
@@ -98,7 +98,7 @@ def serve(
         folder: Where to keep it.
         data_dir: Where the server's test records lie.
         say: Told what an operator should know.
-        when_done: Called with the finished run, such as `fedpcs.report.run_page.write_report_safely`.
+        when_done: Called with the finished run, such as `fedpcs.report.study.write_report_safely`.
         poll_seconds: How often to look for replies.
 
     Raises:

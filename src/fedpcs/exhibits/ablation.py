@@ -28,11 +28,10 @@ from fedpcs.exhibits.calibrated_table import with_calibration
 from fedpcs.exhibits.clip_bounds import tune_and_calibrate
 from fedpcs.exhibits.paper_numbers import SPLITS, printed_accuracy
 from fedpcs.exhibits.profiles import Profile
-from fedpcs.report.figures.study import bars_figure
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Finding, Page, Table
-from fedpcs.report.spending import spending_table
 from fedpcs.report.study_page import comparison_page
-from fedpcs.report.words import bar_words
+from fedpcs.report.tables import difference_text, spending_table
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
@@ -118,7 +117,11 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
             parts.append(_Part(dataset, split, found))
     told = [part.headline for part in parts if part.largest is not None]
     return replace(
-        comparison_page("ablation", done, command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}"),
+        comparison_page(
+            "ablation",
+            done,
+            command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}",
+        ),
         name=f"ablation-{dataset}",
         title=f"Where FedPCS's gain comes from, on {dataset}",
         headline=f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet.",
@@ -164,7 +167,7 @@ class _Part:
     def headline(self) -> str:
         """The largest step, and what it comes to together with those it may only repair."""
         largest = "" if self.largest is None else f"{self.largest.label!r}, {_format.points(self.largest.mean)}"
-        whole = [f", draw and weights together {bar_words(bar)}" for bar in self.alone if bar.label == _TOGETHER]
+        whole = [f", draw and weights together {difference_text(bar)}" for bar in self.alone if bar.label == _TOGETHER]
         return f"{largest}{''.join(whole)} ({self.split})"
 
     @property
@@ -190,14 +193,18 @@ class _Part:
         judged = [(_WORDS[bar.label], bar) for bar in self.bars]
         judged += [(_ALONE_WORDS[bar.label], bar) for bar in self.alone]
         return [
-            Finding(f"{self.split}: FedPCS gains by this: {words}.", f"{bar_words(bar)} points.", verdicts.on_sign(bar))
+            Finding(
+                f"{self.split}: FedPCS gains by this: {words}.",
+                f"{difference_text(bar)} points.",
+                verdicts.on_sign(bar),
+            )
             for words, bar in judged
         ] + _best_rule(self.dataset, self.split, self.rules)
 
     @property
     def tables(self) -> list[Table]:
         """Steps; draw and weights; rules."""
-        gained = {bar.label: bar_words(bar) for bar in self.bars}
+        gained = {bar.label: difference_text(bar) for bar in self.bars}
         labels = [label for label, _, _ in STEPS if label in self.found]
         steps = Table(
             f"Step by step: {self.split}",

@@ -25,9 +25,8 @@ from fedpcs.exhibits.clip_bounds import TUNING_SEEDS, TriedBounds, tune_bounds
 from fedpcs.exhibits.paper_numbers import SAMPLERS, printed_accuracy
 from fedpcs.exhibits.profiles import Profile
 from fedpcs.report.page import Finding, Page, Table
-from fedpcs.report.spending import spending_table
-from fedpcs.report.study_page import REFERENCE, comparison_page, difference_tables
-from fedpcs.report.words import accuracy_words, difference_words
+from fedpcs.report.study_page import REFERENCE, comparison_page
+from fedpcs.report.tables import accuracy_text, difference_tables, difference_text, spending_table
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group, Series, against, best_of, compared, group, has_common_seed, summary
 from fedpcs.studies.paired import mean_and_std
@@ -131,7 +130,7 @@ def findings_of(dataset: str, found: Group) -> list[Finding]:
         ),
         Finding(
             f"{place}: FedPCS is {claimed:.1f} points above the best baseline.",
-            f"{found.variant}: {difference_words(lead)} points from {best.sampler}, the best baseline "
+            f"{found.variant}: {difference_text(lead)} points from {best.sampler}, the best baseline "
             f"({_format.share(float(best.accuracy.mean()))}); surely ahead of {sum(one.is_above for one in leads)} of "
             f"{len(leads)} baselines. Intervals of all baselines hold together with 95 % confidence.",
             verdicts.on_lead(leads, lead, claimed / 100.0),
@@ -156,7 +155,7 @@ def _table(dataset: str, found: Group, *, with_meanings: bool) -> Table:
         rows.append(
             (
                 series.sampler,
-                accuracy_words(series, ours),
+                accuracy_text(series, ours),
                 "–" if printed is None else f"{printed.mean:.2f}{_SPACE}±{_SPACE}{printed.std:.2f}{_SPACE}%",
                 "–" if is_reference else beside[series.sampler].words("accuracy"),
                 "–"

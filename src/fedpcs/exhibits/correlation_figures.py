@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 
 _COLOURS = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white", style.VERMILION])
 
@@ -50,7 +50,7 @@ def divergence_figure(spreads: Mapping[str, FloatArray]) -> Figure:
     """Draw the standard deviation of budgets over clients: (populations, rounds) by trial."""
     ends = [f"{_format.amount(float(paths[:, -1].mean()))} ({name})" for name, paths in spreads.items()]
     figure, (axes,) = style.new_figure(f"In the last round clients are {', '.join(ends)} apart")
-    labels, looks = [], pens(spreads)
+    labels, looks = [], line_styles(spreads)
     for name, paths in spreads.items():
         pen, mean = looks[name], paths.mean(axis=0)
         axes.plot(paths.T, color=pen.colour, linewidth=0.7, alpha=0.5)

@@ -33,7 +33,11 @@ def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
     accuracy = [throughout(one, "accuracy") for one in groups if _is_comparable(one)]
     loss = [throughout(one, "loss") for one in groups if _is_comparable(one)]
     return replace(
-        comparison_page("curves", done, command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}"),
+        comparison_page(
+            "curves",
+            done,
+            command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}",
+        ),
         name=f"curves-{dataset}",
         title=f"Accuracy and loss over rounds on {dataset}",
         shrunk=shrunk(setting_of(dataset, profile), [TUNED]),

@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 from fedpcs.exhibits.accuracy_cells import TUNED, Run, setting_of, shrunk
 from fedpcs.exhibits.accuracy_table import findings_of, tune_and_run
 from fedpcs.exhibits.profiles import Profile
-from fedpcs.report.figures.study import bars_figure
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Page, Table
 from fedpcs.report.study_page import comparison_page
-from fedpcs.report.words import bar_words
+from fedpcs.report.tables import difference_text
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.groups import Group, Series, against, group, has_common_seed
 from fedpcs.studies.points import Bar
@@ -68,7 +68,7 @@ def _cost(skewed: Series, even: Series) -> Bar:
 
 
 def _table(words: str, bars: Sequence[Bar]) -> Table:
-    rows = tuple((bar.label, bar_words(bar)) for bar in bars)
+    rows = tuple((bar.label, difference_text(bar)) for bar in bars)
     return Table(f"What skew changes: {words}", ("sampler", "Dirichlet minus IID, points"), rows)
 
 

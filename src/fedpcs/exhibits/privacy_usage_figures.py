@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 
 
 def usage_figure(usage: Mapping[str, FloatArray], name: str) -> Figure:
     """Draw (populations, rounds) shares of the cap used, the mean over populations, by trial."""
     means = [f"{_format.share(float(paths.mean()))} ({trial})" for trial, paths in usage.items()]
     figure, (axes,) = style.new_figure(f"Of the caps, cohorts use {', '.join(means)}")
-    labels, looks = [], pens(usage)
+    labels, looks = [], line_styles(usage)
     for trial, paths in usage.items():
         pen, middle = looks[trial], 100.0 * paths.mean(axis=0)
         axes.plot(100.0 * paths.T, color=pen.colour, linewidth=0.7, alpha=0.4)

@@ -18,10 +18,9 @@ from fedpcs.errors import InvalidInput, Unfinished
 from fedpcs.exhibits.accuracy_cells import Run
 from fedpcs.exhibits.profiles import Profile
 from fedpcs.exhibits.registry import Wanted, exhibit
+from fedpcs.report.export import export_csv
 from fedpcs.report.page import Page
-from fedpcs.report.page_export import export_csv
-from fedpcs.report.page_markdown import as_markdown
-from fedpcs.report.page_report import write_page
+from fedpcs.report.render import as_markdown, write_page
 from fedpcs.report.warnings import mixed
 from fedpcs.studies.cell_store import CellStore, Done
 from fedpcs.studies.compare import carry_out, raise_if_damaged, raise_if_failed

@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 
 from fedpcs import _format
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 from fedpcs.studies.paired import PairedDifference
 
 
 def cost_figure(costs: Mapping[str, Mapping[float, Sequence[float]]], title: str, note: str) -> Figure:
     """Draw cost by sampling ratio, a line for each trial through the means, a dot for each population."""
     figure, (axes,) = style.new_figure(title, note=note)
-    labels, drawn, looks = [], [], pens(costs)
+    labels, drawn, looks = [], [], line_styles(costs)
     for trial, by_ratio in costs.items():
         colour, stroke = looks[trial].colour, looks[trial].stroke
         ratios, values = list(by_ratio), np.array(list(by_ratio.values()))
@@ -37,7 +37,7 @@ def cost_figure(costs: Mapping[str, Mapping[float, Sequence[float]]], title: str
 def saving_figure(saved: Mapping[str, Mapping[float, PairedDifference]]) -> Figure:
     """Draw what FedPCS saves against each rival at each ratio, as a share of the rival's cost, with its interval."""
     figure, (axes,) = style.new_figure(_saving_title(saved))
-    labels, drawn, looks = [], [0.0], pens(saved)
+    labels, drawn, looks = [], [0.0], line_styles(saved)
     for number, (rival, by_ratio) in enumerate(saved.items()):
         colour = looks[rival].colour
         ratios = np.array(list(by_ratio))

@@ -6,6 +6,7 @@ counts only if every one of its games certifies, so that trials are compared on 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -171,7 +172,7 @@ def points(found: PairedDifference) -> str:
 def of_one_population(figure: Figure) -> Figure:
     """Return a figure whose title says that it is about the first population alone."""
     title = f"One population: {figure.get_suptitle()}".replace("\n", " ")
-    figure.suptitle(style.wrapped(title, 76), x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=style.INK)
+    figure.suptitle(textwrap.fill(title, 76), x=0.012, ha="left", fontsize=12.5, fontweight="bold", color=style.INK)
     return figure
 
 

@@ -22,7 +22,7 @@ from fedpcs.exhibits.profiles import Profile
 from fedpcs.report.figures.tradeoff import Cost, tradeoff_figure
 from fedpcs.report.page import Drawing, Finding, Page
 from fedpcs.report.study_page import REFERENCE, comparison_page, headline
-from fedpcs.report.words import difference_words
+from fedpcs.report.tables import difference_text
 from fedpcs.sampling import make_sampler
 from fedpcs.studies.cell_store import Done
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
@@ -173,7 +173,7 @@ def bargain(found: Group, cost: Cost, claim: str, num_comparisons: int = 1) -> l
     extra = against(ours, rival, num_comparisons, of=PATHS[cost])
     mine, theirs = (cost_number(one.mean(PATHS[cost]), cost) for one in (ours, rival))
     costs = f"at {COST_NAMES[cost]} of {mine} against {theirs}, {_extra_words(extra, cost)}"
-    told = f"{difference_words(lead)} points from random, {costs}."
+    told = f"{difference_text(lead)} points from random, {costs}."
     return [Finding(claim, f"{found.words[:1].upper()}{found.words[1:]}: {told}", verdicts.on_bargain(lead, extra))]
 
 

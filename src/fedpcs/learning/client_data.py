@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -53,11 +53,13 @@ class PartitionedData:
         dataset: Images and labels.
         order: (records,) record numbers, client after client.
         starts: (clients + 1,) where each client's begin.
+        is_own: Whether there is one client here, whatever number a server gives it.
     """
 
     dataset: Dataset
     order: Tensor
     starts: NDArray[np.int64]
+    is_own: bool = False
 
     @property
     def num_samples(self) -> NDArray[np.int64]:
@@ -81,7 +83,8 @@ class PartitionedData:
 
     def records(self, client: int) -> Records:
         """Return a client's inputs and targets."""
-        chosen = self.order[self.starts[client] : self.starts[client + 1]]
+        part = 0 if self.is_own else client
+        chosen = self.order[self.starts[part] : self.starts[part + 1]]
         return normalised(self.dataset, self.dataset.train_inputs[chosen]), self.dataset.train_targets[chosen]
 
     def tests(self, start: int, end: int) -> Records:
@@ -96,8 +99,8 @@ def deal_out(dataset: Dataset, parts: Sequence[NDArray[np.int64]]) -> Partitione
         InvalidInput: A client has no records, or a record number is not of this data set.
     """
     sizes = np.array([len(part) for part in parts], dtype=np.int64)
-    if sizes.size == 0 or not (sizes > 0).all():
-        empty = int(np.flatnonzero(sizes == 0)[0]) if sizes.size else 0
+    if sizes.size == 0 or not sizes.all():
+        empty = int(np.argmin(sizes)) if sizes.size else 0
         raise InvalidInput(f"parts[{empty}] must hold at least one record, got none. Use fewer clients.")
     order = np.concatenate(list(parts)).astype(np.int64)
     if not (order.min() >= 0 and order.max() < len(dataset.train_targets)):
@@ -107,26 +110,27 @@ def deal_out(dataset: Dataset, parts: Sequence[NDArray[np.int64]]) -> Partitione
     return PartitionedData(dataset, torch.from_numpy(order), np.concatenate([[0], np.cumsum(sizes)]))
 
 
+def own_part(data: PartitionedData, client: int) -> PartitionedData:
+    """Return one client's part alone: what that client's own machine holds, whatever number a server gives it."""
+    start, end = data.starts[client : client + 2]
+    return replace(data, order=data.order[start:end], starts=np.array([0, end - start]), is_own=True)
+
+
 @dataclass(frozen=True)
 class MadeData:
     """Records made when they are asked for, so that a population of any size takes no memory.
 
     Attributes:
         make: client → (inputs, targets); the same ones every time. For worker processes, a function of a module.
-        sizes: (clients,) how many records it makes for each.
+        num_samples: (clients,) how many records it makes for each.
         test: Inputs and targets the server evaluates on.
         num_classes: How many labels there are.
     """
 
     make: Callable[[int], Records]
-    sizes: NDArray[np.int64]
+    num_samples: NDArray[np.int64]
     test: Records
     num_classes: int
-
-    @property
-    def num_samples(self) -> NDArray[np.int64]:
-        """(clients,) |D_i|."""
-        return self.sizes
 
     @property
     def input_shape(self) -> Shape:
@@ -145,47 +149,6 @@ class MadeData:
     def tests(self, start: int, end: int) -> Records:
         """Return test records start…end − 1."""
         return self.test[0][start:end], self.test[1][start:end]
-
-
-@dataclass(frozen=True)
-class OwnData:
-    """One client's records, whatever number a server gives it: what a client's own machine holds.
-
-    Attributes:
-        inner: Records of several clients, or of this one.
-        client: Which of them it is.
-    """
-
-    inner: ClientData
-    client: int
-
-    @property
-    def num_samples(self) -> NDArray[np.int64]:
-        """(1,) |D_i|."""
-        return self.inner.num_samples[self.client : self.client + 1]
-
-    @property
-    def num_classes(self) -> int:
-        """How many labels there are."""
-        return self.inner.num_classes
-
-    @property
-    def input_shape(self) -> Shape:
-        """Shape of one record."""
-        return self.inner.input_shape
-
-    @property
-    def num_tests(self) -> int:
-        """How many test records there are."""
-        return self.inner.num_tests
-
-    def records(self, client: int) -> Records:
-        """Return its own inputs and targets."""
-        return self.inner.records(self.client)
-
-    def tests(self, start: int, end: int) -> Records:
-        """Return test records start…end − 1."""
-        return self.inner.tests(start, end)
 
 
 def made_data(make: Callable[[int], Records], num_samples: ArrayLike, test: Records, num_classes: int) -> MadeData:

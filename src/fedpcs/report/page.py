@@ -1,4 +1,4 @@
-"""What an exhibit shows, as values: findings, tables and figures, before anything is rendered or exported."""
+"""What a page shows, as values: findings, tables and figures, before anything is rendered or exported."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from matplotlib.figure import Figure
+
+from fedpcs.errors import FedpcsError
 
 Verdict = Literal["agrees", "differs", "in part", "cannot say"]
 
@@ -46,23 +48,39 @@ class Table:
     bold: frozenset[tuple[int, int]] = frozenset()
     note: str = ""
 
+    @property
+    def sampler_columns(self) -> tuple[int, ...]:
+        """The columns that name samplers: these are marked with the samplers' colours."""
+        return tuple(k for k, heading in enumerate(self.headings) if heading in ("sampler", "against"))
+
+
+class NothingToDraw(FedpcsError):
+    """There is nothing for a figure; the message says why, in a sentence."""
+
 
 @dataclass(frozen=True)
 class Drawing:
     """A figure still to be drawn.
 
     Attributes:
-        topic: What it is about, in a few words; a file name is made of it.
-        draw: Draws it; its title is a finding.
+        topic: What it shows, in a few words; a file name is made of it.
+        draw: Draws it, or raises `NothingToDraw`.
+        place: The setting it is of, where a page has several.
     """
 
     topic: str
     draw: Callable[[], Figure]
+    place: str = ""
+
+    @property
+    def name(self) -> str:
+        """The topic with its place."""
+        return f"{self.topic} ({self.place})" if self.place else self.topic
 
 
 @dataclass(frozen=True)
 class Page:
-    """Everything one exhibit or sweep has to show.
+    """Everything a run, a comparison or an exhibit has to show.
 
     Attributes:
         name: Short, for files.

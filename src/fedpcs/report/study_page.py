@@ -1,29 +1,25 @@
-"""A sweep as a page: every sampler beside every other, setting by setting, with what the seeds can tell apart."""
+"""The page of a study: a run, a comparison, or the trials of an exhibit."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fedpcs import _format
-from fedpcs._validate import FloatArray
-from fedpcs.report import spending
-from fedpcs.report.figures.study import curves_figure
+from fedpcs.report.columns import seed_text
+from fedpcs.report.figures.partition import split_text
+from fedpcs.report.figures.study import drawings_of
 from fedpcs.report.headline import headline as headline_of
-from fedpcs.report.page import Drawing, Page, Table
-from fedpcs.report.spending import epsilon, exploitability, rewards
-from fedpcs.report.spent import seed_words, spent_by_client, spent_drawing
-from fedpcs.report.warnings import ended_early, mixed, not_done, noted, unlike, unread_ledgers
-from fedpcs.report.words import accuracy_words
-from fedpcs.studies.cell_store import Done
-from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, TOGETHER
+from fedpcs.report.page import Page
+from fedpcs.report.tables import study_tables
+from fedpcs.report.warnings import warnings_of
 from fedpcs.studies.grid import Cell
-from fedpcs.studies.groups import Group, Series, best_of, compared, group, is_alike
-from fedpcs.studies.points import Curve
 from fedpcs.studies.promise import promise
+from fedpcs.studies.results import Group, Study, TrialData, compared, group, is_alike
+from fedpcs.trial.config import RunConfig
 
 REFERENCE = "fedpcs"
 # Settings that every record has a column for; others get one, `set.KEY`, where they are on the grid.
@@ -36,194 +32,95 @@ _COLUMNS = (
     "privacy.mode",
     "privacy.clip_norm",
 )
-_LEAST_POINTS = 2
-_SPACE = "\N{NO-BREAK SPACE}"
-_MEANINGS = {
-    "accuracy": "after the last round, on the test records, or on validation records where some are held out; mean ± "
-    "standard deviation over seeds; bold only where paired intervals that hold together with 95 % confidence put it "
-    "above every other sampler",
-    **spending.MEANINGS,
-    "reads in clear": "what the sampler learns about clients beyond what the noise protects",
-}
+_MOST_VALUES = 3
+
+
+def study_page(study: Study) -> Page:
+    """Return the page of a study's folder."""
+    kind = "Sweep" if study.config is None else "Run"
+    return comparison_page(
+        study.name,
+        study.trials,
+        title=f"{kind} {study.name}",
+        failures={**study.failures, **study.damaged},
+        missing=study.missing,
+        command=study.command,
+        config=study.config,
+    )
 
 
 def comparison_page(
     name: str,
-    done: Sequence[Done],
-    failures: Mapping[str, str] | None = None,
+    trials: Sequence[TrialData],
     *,
+    title: str = "",
+    failures: Mapping[str, str] | None = None,
     missing: Sequence[Cell] = (),
     command: str = "",
+    config: RunConfig | None = None,
 ) -> Page:
-    """Return the page of a sweep.
+    """Return the page of some trials, finished or not, with all that a page of trials has.
 
     Args:
-        name: Of the sweep.
-        done: Its finished cells.
+        name: Of the study.
+        trials: Those that have begun.
+        title: Of the page; the name if empty.
         failures: Why others could not be run, by key.
         missing: Cells that are not done.
-        command: What runs the sweep again.
+        command: What runs a sweep again.
+        config: Of a run: as given, with all samplers and seeds.
+        commands: How to run it again, each with what it does.
+        configs: What settings are shown of; those of the trials if empty.
     """
-    groups, spent = group(done), spent_by_client(done)
+    groups, done = group(trials), [one for one in trials if one.is_done]
+    configs = [one.cell.config for one in trials] if config is None else [config]
     return Page(
         name=name,
-        title=f"Sweep {name}",
+        title=title or name,
         headline=headline(groups),
-        facts=facts(done),
-        warnings=(
-            *not_done(missing, failures or {}),
-            *mixed(done),
-            *noted(done),
-            *ended_early(done),
-            *(words for one in groups for words in unlike(one)),
-            *unread_ledgers(done, spent),
-        ),
-        tables=(
-            *difference_tables(groups),
-            *(comparison_table(one, with_meanings=one is groups[0]) for one in groups),
-        ),
-        drawings=tuple(drawing for one in groups for drawing in (*curve_drawings(one), *_spent(one, spent.epsilon))),
-        privacy=privacy_words(done),
-        settings=settings_of(done),
-        commands=_commands(command, done),
-        provenance=provenance(done),
+        facts=facts(configs),
+        warnings=tuple(warnings_of(trials, missing, failures or {})),
+        tables=tuple(study_tables(groups)),
+        drawings=tuple(drawing for one in groups for drawing in drawings_of(one, one.words if groups[1:] else "")),
+        privacy=privacy_text(trials),
+        settings=settings_of(configs),
+        commands=_sweep_commands(command, done) if config is None else (_run_command(config, trials),),
+        provenance=provenance(trials),
         records=tuple(record_of(one) for one in done),
-    )
-
-
-def _spent(found: Group, spent: Mapping[str, FloatArray]) -> tuple[Drawing, ...]:
-    keys = [one.cell.key for series in found.series for one in series.done]
-    return (spent_drawing(found, spent),) if any(key in spent and spent[key].any() for key in keys) else ()
-
-
-def _commands(command: str, done: Sequence[Done]) -> tuple[tuple[str, str], ...]:
-    """Return what runs the sweep again, and what runs one of its cells, with what each does."""
-    whole = "runs what is missing and writes this page again; done cells are reused"
-    return (
-        *(((command, whole),) if command else ()),
-        *(("fedpcs run DIR/trials/FOLDER/config.toml", _alone(one)) for one in done[:1]),
-    )
-
-
-def _alone(one: Done) -> str:
-    return (
-        "runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name, "
-        f"such as {one.cell.folder_name}"
     )
 
 
 def headline(groups: Sequence[Group]) -> str:
     """Say in a sentence what is sure of FedPCS beside the others, or of whoever stands in for it."""
-    if not groups:
-        return "No cell is done yet."
-    contested = [found for one in groups if (found := compared(one))]
-    if not contested:
-        top = max(groups, key=lambda one: float(one.series[0].accuracy.mean()))
-        where = f" with {top.words}" if top.words else ""
-        return f"Highest: {_format.share(float(top.series[0].accuracy.mean()))}, {top.series[0].sampler}{where}."
-    sampler = min((found[0].sampler for found in contested), key=lambda name: name != REFERENCE)
-    mine = [found for found in contested if found[0].sampler == sampler]
-    return headline_of([one for found in mine for one in found], len(mine))
+    begun = [one for one in groups if any(series.done for series in one.series)]
+    if not begun:
+        return "No trial is done yet."
+    contested = [found for one in begun if (found := compared(one))]
+    if contested:
+        sampler = min((found[0].sampler for found in contested), key=lambda name: name != REFERENCE)
+        mine = [found for found in contested if found[0].sampler == sampler]
+        return headline_of([one for found in mine for one in found], len(mine))
+    top = max(begun, key=lambda one: float(one.series[0].accuracy.mean()))
+    series, where = top.series[0], f" with {top.words}" if top.words else ""
+    over = "one seed" if len(series.done) == 1 else f"{len(series.done)} seeds"
+    text = f"{series.sampler} ends at {_format.mean_and_spread(list(series.accuracy))} accuracy over {over}"
+    return f"{text}{where}, the highest of {len(begun)} settings." if len(begun) > 1 else f"{text}{where}."
 
 
-def comparison_table(found: Group, *, with_meanings: bool = True) -> Table:
-    """Return the table of one group: a row for each sampler."""
-    reference, best = found.of(REFERENCE), best_of(found)
-    rows = tuple(_row(series, reference) for series in found.series)
-    bold = frozenset((index, 1) for index, series in enumerate(found.series) if series is best)
-    headings = ("sampler", "accuracy", "ε", "rewards", "exploitability", "reads in clear")
-    title = found.words or "All samplers"
-    return Table(title[:1].upper() + title[1:], headings, rows, _MEANINGS if with_meanings else {}, bold)
-
-
-def difference_tables(groups: Sequence[Group]) -> list[Table]:
-    """Return the table of the three differences in every setting; none where no sampler meets another."""
-    found = [(one.words, comparison) for one in groups for comparison in compared(one)]
-    if not found:
-        return []
-    rows = tuple((place, one.sampler, one.other, *map(one.words, MEASURES), str(one.num_seeds)) for place, one in found)
-    sure = frozenset(
-        (row, 3 + column)
-        for row, (_, one) in enumerate(found)
-        for column, measure in enumerate(MEASURES)
-        if one.is_sure(measure)
-    )
-    headings = ("setting", "sampler", "against", *HEADINGS.values(), "seeds")
-    meanings = {HEADINGS[measure]: words for measure, words in MEANINGS.items()}
-    return [Table("The three differences", headings, rows, meanings, sure, f"Bold is sure. {TOGETHER}")]
-
-
-def _row(series: Series, reference: Series | None) -> tuple[str, ...]:
-    return (
-        series.sampler,
-        accuracy_words(series, reference),
-        epsilon(series),
-        rewards(series),
-        exploitability(series),
-        series.done[0].outcome["disclosure"] or "nothing",
-    )
-
-
-def curve_drawings(found: Group) -> list[Drawing]:
-    """Return the figures of one group: accuracy and loss over rounds. One round alone makes no curve."""
-    if all(series.curve("accuracy")[0].size < _LEAST_POINTS for series in found.series):
-        return []
-    place = f" ({found.words})" if found.words else ""
-    records = found.series[0].done[0].cell.config.data.evaluated_on
-    seeds = sorted({seed for series in found.series for seed in series.seeds})
-    over = "mean and one standard deviation over " if len(seeds) > 1 else ""
-    note = f"{found.words or 'All cells'}; on {records}; {over}{seed_words(seeds)}."
-
-    def drawing(quantity: Any, title: str) -> Drawing:
-        return Drawing(
-            f"{quantity} over rounds{place}", lambda: curves_figure(_curves(found, quantity), quantity, title, note)
-        )
-
-    drawings = [drawing("accuracy", _accuracy_title(found))]
-    if losses := sorted(series.mean("loss") for series in found.series if _has_loss(series)):
-        drawings.append(drawing("loss", f"Loss ends at {_ends([f'{value:.3f}' for value in losses])}"))
-    return drawings
-
-
-def _accuracy_title(found: Group) -> str:
-    """Name whoever ends highest only if the seeds do."""
-    best, ends = best_of(found), sorted(float(series.accuracy.mean()) for series in found.series)
-    if best is not None:
-        return f"{best.sampler} ends highest, at {_format.share(ends[-1])}"
-    doubt = ": seeds do not set one sampler apart" if len(ends) > 1 else ""
-    return f"Accuracy ends at {_ends([_format.share(end) for end in ends])}{doubt}"
-
-
-def _ends(ordered: Sequence[str]) -> str:
-    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
-
-
-def _has_loss(series: Series) -> bool:
-    return all(one.outcome["loss"] is not None for one in series.done)
-
-
-def _curves(found: Group, quantity: str) -> list[Curve]:
-    curves = []
-    for series in found.series:
-        rounds, values = series.curve(quantity)
-        if rounds.size:
-            std = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(rounds.size)
-            curves.append(Curve(series.sampler, rounds, values.mean(axis=0), std))
-    return curves
-
-
-def facts(done: Sequence[Done]) -> str:
+def facts(configs: Sequence[RunConfig]) -> str:
     """Return the setting in a line."""
-    if not done:
+    if not configs:
         return ""
-    configs = [one.cell.config for one in done]
-    names = ", ".join(dict.fromkeys(config.data.name for config in configs))
-    models = ", ".join(dict.fromkeys(config.training.model for config in configs))
+    data = ", ".join(dict.fromkeys(split_text(config.data) for config in configs))
     clients = f"{_span(config.data.num_clients for config in configs)} clients"
     if is_alike([config.game.population_seed for config in configs]):
         clients += ", one draw of their preferences"
-    seeds = seed_words(sorted({one.cell.seed for one in done}))
-    return f"{names}; {clients}; model {models}; {_span(config.rounds for config in configs)} rounds; {seeds}"
+    ratios = [float(config.sampling.sampling_ratio) for config in configs]
+    drawn = f"{_format.percent(ratios[0])} drawn in a round; " if is_alike(ratios) else ""
+    models = ", ".join(dict.fromkeys(config.training.model for config in configs))
+    seeds = seed_text(sorted({seed for config in configs for seed in config.seeds}))
+    rounds = _span(config.rounds for config in configs)
+    return f"{data}; {clients}; {drawn}model {models}; {rounds} rounds; {seeds}"
 
 
 def _span(values: Iterable[int]) -> str:
@@ -231,41 +128,46 @@ def _span(values: Iterable[int]) -> str:
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
 
 
-def privacy_words(done: Sequence[Done]) -> tuple[str, ...]:
-    """Return what is promised to clients, and what samplers read in clear."""
-    if not done:
-        return ()
-    promises = dict.fromkeys(promise(one.cell.config.privacy, [one.outcome]) for one in done)
-    reads = dict.fromkeys(
-        f"{one.cell.sampler}: {one.outcome['disclosure']}." for one in done if one.outcome["disclosure"]
+def privacy_text(trials: Sequence[TrialData]) -> tuple[str, ...]:
+    """Return what is promised to clients, and what must be said beside it."""
+    done = [one for one in trials if one.is_done]
+    promises = [promise(one.cell.config.privacy, [one.outcome] if one.is_done else []) for one in done or trials]
+    sentences = list(dict.fromkeys(promises))
+    sentences += dict.fromkeys(
+        f"{one.cell.sampler}: {one.outcome.disclosure}." for one in done if one.outcome.disclosure
     )
-    once = "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
-    is_private = any(one.cell.config.privacy.is_private for one in done)
-    return (*promises, *reads, *((once,) if is_private else ()), *_limits(done))
+    if any(one.cell.config.privacy.is_private for one in trials):
+        sentences.append(
+            "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
+        )
+        if len(trials) > 1:
+            sentences.append(
+                "Each sampler and seed is a federation of its own; run on the same people, all of them together would "
+                "cost the sum of their ρ."
+            )
+        if any(one.outcome.label_counts for one in done):
+            sentences.append(
+                "The figure of who holds what shows clients' data without noise: it is for the experimenter, not for "
+                "release."
+            )
+    limited = [one for one in done if one.cell.config.privacy.limit_epsilon is not None and one.outcome.num_left]
+    if limited:
+        left: dict[str, list[int]] = {}
+        for one in done:
+            left.setdefault(one.cell.sampler, []).append(one.outcome.num_left)
+        each = "; ".join(f"{name} {statistics.fmean(counts):.1f}" for name, counts in left.items())
+        sentences.append(
+            f"Clients that reached their limit of ε and left, mean over trials: {each}. The certificate is of clients "
+            "that play to the end and does not know of limits."
+        )
+    return tuple(sentences)
 
 
-def _limits(done: Sequence[Done]) -> tuple[str, ...]:
-    """Say how many clients reached their limit: what they then spent and earned was not the game's to choose."""
-    limited = [one for one in done if one.cell.config.privacy.limit_epsilon is not None]
-    left: dict[str, list[int]] = {}
-    for one in limited:
-        left.setdefault(one.cell.sampler, []).append(one.outcome["num_left"])
-    if not any(map(any, left.values())):
-        return ()
-    told = "; ".join(f"{name} {statistics.fmean(counts):.1f}" for name, counts in left.items())
-    return (
-        f"Clients that reached their limit of ε and left, mean over cells: {told}. The certificate is of clients "
-        "that play to the end and does not know of limits: what these spent and earned, the limit has cut.",
-    )
-
-
-def settings_of(done: Sequence[Done]) -> dict[str, dict[str, str]]:
-    """Return every key that all cells share with its value, by table; others are said to vary."""
-    if not done:
-        return {}
-    trees = [one.cell.config.model_dump(mode="json", exclude={"name", "seeds", "tensorboard"}) for one in done]
-    found: dict[str, dict[str, str]] = {"run": {}}
-    for table, value in trees[0].items():
+def settings_of(configs: Sequence[RunConfig]) -> dict[str, dict[str, str]]:
+    """Return every key that all configurations share with its value, by table; others are said to vary."""
+    trees = [config.model_dump(mode="json") for config in configs]
+    found: dict[str, dict[str, str]] = {"run": {}} if trees else {}
+    for table, value in trees[0].items() if trees else ():
         if isinstance(value, dict):
             found[table] = {key: _shared([tree[table][key] for tree in trees]) for key in value}
         else:
@@ -274,23 +176,58 @@ def settings_of(done: Sequence[Done]) -> dict[str, dict[str, str]]:
 
 
 def _shared(values: Sequence[Any]) -> str:
-    return str(values[0]) if is_alike(values) else "varies"
+    return _written(values[0]) if is_alike(values) else "varies"
 
 
-def provenance(done: Sequence[Done]) -> dict[str, str]:
-    """Return what cells ran on, and how long they took."""
-    if not done:
-        return {}
-    first = done[0].manifest
-    distinct = {one.cell.key: one for one in done}.values()  # one cell may stand in several tables
-    took = [one.seconds for one in distinct if one.seconds is not None]
-    found = {**first.libraries, "python": first.python, "machine": first.machine}
-    found["data checksum"] = ", ".join(dict.fromkeys(one.manifest.data.checksum for one in done))
-    found["code"] = ", ".join(dict.fromkeys(one.manifest.code for one in done))
+def _written(value: Any) -> str:
+    return "not set" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def provenance(trials: Sequence[TrialData]) -> dict[str, str]:
+    """Return what trials ran on, and how long they took."""
+    values: dict[str, dict[str, None]] = {}
+    for manifest in dict.fromkeys(one.manifest.model_dump_json() for one in trials):
+        for name, value in json.loads(manifest).items():
+            if name in ("data", "libraries", "own_code"):
+                for key, item in value.items():
+                    values.setdefault(f"{name}.{key}", {})[_written(item)] = None
+            elif name not in ("config", "forced", "notes"):
+                values.setdefault(name, {})[_written(value)] = None
+    found = {
+        name: ", ".join(kinds) if len(kinds) <= _MOST_VALUES else f"{len(kinds)} different"
+        for name, kinds in values.items()
+    }
+    took = [one.seconds for one in {one.cell.key: one for one in trials}.values() if one.seconds is not None]
     if took:
-        known = "all" if len(took) == len(distinct) else f"{len(took)} of {len(distinct)} cells"
-        found["seconds a cell, one core"] = f"median {statistics.median(took):.0f}, {known} {sum(took):,.0f}"
+        found["seconds a trial, one core"] = f"median {statistics.median(took):.0f}, in all {sum(took):,.0f}"
     return found
+
+
+def _run_command(config: RunConfig, trials: Sequence[TrialData]) -> tuple[str, str]:
+    """Return what runs it again, and what that gives."""
+    data_dir = trials[0].manifest.data_dir if trials else None
+    command = "fedpcs run config.toml" + (f" --data-dir {shlex.quote(data_dir)}" if data_dir else "")
+    gives = "With the same versions it gives the same numbers."
+    if config.privacy.is_private and config.privacy.noise != "fast":
+        gives = "Its noise comes from the operating system and cannot be repeated: numbers differ within that noise."
+    elif config.engine.device != "cpu":
+        gives = "With the same versions it gives the same numbers up to rounding: only the CPU repeats them to the bit."
+    return command, f"In the folder of this page, which holds config.toml. {gives}"
+
+
+def _sweep_commands(command: str, done: Sequence[TrialData]) -> tuple[tuple[str, str], ...]:
+    """Return what runs a sweep again, and what runs one of its cells, with what each does."""
+    whole = "Runs what is missing and writes this page again; done cells are reused."
+    alone = "Runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name"
+    return (
+        *(((command, whole),) if command else ()),
+        *(("fedpcs run DIR/trials/FOLDER/config.toml", f"{alone}, such as {_folder(one)}.") for one in done[:1]),
+    )
+
+
+def _folder(one: TrialData) -> str:
+    """Return the name of a trial's folder."""
+    return one.folder.name
 
 
 def _one_value(value: Any) -> str | float | int | bool:
@@ -298,12 +235,12 @@ def _one_value(value: Any) -> str | float | int | bool:
     return value if isinstance(value, str | float | int | bool) else str(value)
 
 
-def record_of(one: Done) -> dict[str, Any]:
-    """Return a cell as one flat row."""
+def record_of(one: TrialData) -> dict[str, Any]:
+    """Return a finished trial as one flat row."""
     config, result = one.cell.config, one.outcome
     return {
         "cell": one.cell.key,
-        "folder": one.cell.folder_name,
+        "folder": _folder(one),
         "variant": one.cell.variant,
         "data": config.data.name,
         "partition": config.data.partition,
@@ -315,14 +252,14 @@ def record_of(one: Done) -> dict[str, Any]:
         "clip_norm": float(config.privacy.clip_norm),
         **{f"set.{key}": _one_value(value) for key, value in one.cell.point.items() if key not in _COLUMNS},
         "seed": one.cell.seed,
-        "rounds": result["rounds"],
-        "accuracy": result["accuracy"],
-        "loss": result["loss"],
-        **{f"epsilon_{name}": value for name, value in result["spent"]["epsilon"].items()},
-        **{f"rho_{name}": value for name, value in result["spent"]["rho"].items()},
-        "delta": result["delta"],
-        "paid": result["paid"],
-        "exploitability": result["game"]["exploitability"] if config.game.behaviour == "rational" else None,
-        "reads_in_clear": result["disclosure"],
+        "rounds": result.rounds,
+        "accuracy": result.accuracy,
+        "loss": result.loss,
+        **{f"epsilon_{name}": value for name, value in result.spent.epsilon.model_dump().items()},
+        **{f"rho_{name}": value for name, value in result.spent.rho.model_dump().items()},
+        "delta": result.delta,
+        "paid": result.paid,
+        "exploitability": result.game.exploitability if config.game.behaviour == "rational" else None,
+        "reads_in_clear": result.disclosure,
         "seconds": one.seconds,
     }

@@ -17,11 +17,14 @@ Example:
 from __future__ import annotations
 
 from fedpcs._inclusion import inclusion_probability as inclusion_probability
+from fedpcs.sampling.builtin import SAMPLERS as SAMPLERS
 from fedpcs.sampling.contract import check_sampler as check_sampler
 from fedpcs.sampling.designs import DESIGNS as DESIGNS
 from fedpcs.sampling.designs import draw_cohort as draw_cohort
 from fedpcs.sampling.drawn import Draw as Draw
 from fedpcs.sampling.drawn import biased_draw as biased_draw
+from fedpcs.sampling.drawn import draw_by_size as draw_by_size
+from fedpcs.sampling.drawn import mixed_with_uniform as mixed_with_uniform
 from fedpcs.sampling.drawn import share_by_size as share_by_size
 from fedpcs.sampling.dropouts import arrived as arrived
 from fedpcs.sampling.dropouts import survival_rate as survival_rate
@@ -29,11 +32,8 @@ from fedpcs.sampling.fed_cbs import class_imbalance as class_imbalance
 from fedpcs.sampling.fed_cbs import usable_counts as usable_counts
 from fedpcs.sampling.feedback import Feedback as Feedback
 from fedpcs.sampling.feedback import make_feedback as make_feedback
-from fedpcs.sampling.norms import without_noise as without_noise
+from fedpcs.sampling.feedback import without_noise as without_noise
 from fedpcs.sampling.precision import estimate_drift as estimate_drift
-from fedpcs.sampling.proportional import draw_by_size as draw_by_size
-from fedpcs.sampling.proportional import mixed_with_uniform as mixed_with_uniform
-from fedpcs.sampling.registry import SAMPLERS as SAMPLERS
 from fedpcs.sampling.registry import make_sampler as make_sampler
 from fedpcs.sampling.sampler import Disclosure as Disclosure
 from fedpcs.sampling.sampler import Sampler as Sampler

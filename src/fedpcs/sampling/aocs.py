@@ -23,10 +23,8 @@ from fedpcs import _validate
 from fedpcs._inclusion import inclusion_probability
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import FIXED_INCLUSION, draw_included
-from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.feedback import Feedback
-from fedpcs.sampling.norms import filled, heard_norms, unknown_norms, without_noise
-from fedpcs.sampling.proportional import weighed
+from fedpcs.sampling.drawn import Draw, weighed
+from fedpcs.sampling.feedback import Feedback, filled, heard_norms, unknown_norms, without_noise
 from fedpcs.sampling.view import Memory, View
 
 # Uniform share of the draw where a norm may be wrong: stale, or zero only because its noise was taken off.

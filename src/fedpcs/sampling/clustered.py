@@ -19,8 +19,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import Cohort, drawn_at_least_once
-from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.proportional import weighed
+from fedpcs.sampling.drawn import Draw, weighed
 from fedpcs.sampling.view import View
 
 

@@ -88,8 +88,8 @@ def check_sampler(
         >>> from fedpcs.sampling import make_sampler
         >>> check_sampler(make_sampler("fedpcs"), num_draws=400)
     """
-    clients = _validate.integer("num_clients", num_clients, low=3)
-    world = _World(clients, _validate.integer("cohort_size", cohort_size, low=1, high=clients), seed)
+    _validate.integer("num_clients", num_clients, low=3)
+    world = _World(num_clients, _validate.integer("cohort_size", cohort_size, low=1, high=num_clients), seed)
     if _validate.integer("num_draws", num_draws, low=0) and num_draws < _LEAST_DRAWS:
         raise InvalidInput(f"num_draws must be 0 or at least {_LEAST_DRAWS}, got {num_draws}. Fewer show nothing.")
     try:
@@ -107,10 +107,10 @@ def check_sampler(
         _check_relabelled(sampler, view, drawn, num_draws, seed)
 
 
-def try_out(sampler: Sampler, *, num_clients: int = 30, cohort_size: int = 6, seed: int = 0) -> Draw:
-    """Return one draw of `sampler` from the made-up federation, to see what it returns."""
-    world = _World(num_clients, cohort_size, seed)
-    return world.draw(sampler, world.view(0, start(sampler, num_clients)))
+def is_unbiased(sampler: Sampler) -> bool:
+    """Return whether a sampler's draws say how many clients each one stands for; a draw of made-up clients shows it."""
+    world = _World(30, 6, 0)
+    return world.draw(sampler, world.view(0, start(sampler, 30))).expansion is not None
 
 
 def _check_rounds(sampler: Sampler, world: _World) -> Memory:
@@ -165,9 +165,9 @@ def _check_statistics(sampler: Sampler, view: View, num_draws: int, seed: int) -
             square[found.clients] += found.expansion**2
             own = np.allclose(found.weights, view.data_weight[found.clients] * found.expansion, rtol=1e-9)
             _demand(own, sampler, "unbiased", "its weights are not θ·expansion")
-    room = _FAR * sizes.std() / np.sqrt(num_draws)
+    most = view.cohort_size + _FAR * sizes.std() / np.sqrt(num_draws) + 1e-9
     larger = f"cohorts hold {sizes.mean():.1f} clients on average where {view.cohort_size} were asked for"
-    _demand(sizes.mean() <= view.cohort_size + room + 1e-9, sampler, "sized", larger)
+    _demand(sizes.mean() <= most, sampler, "sized", larger)
     if found.inclusion is not None:
         # An inclusion may be an approximation, as `gumbel`'s is: within 2 % for a hundred clients, coarse for a few.
         slack = _APPROXIMATION * designed / view.num_clients
@@ -180,8 +180,8 @@ def _check_statistics(sampler: Sampler, view: View, num_draws: int, seed: int) -
         error = np.sqrt(np.maximum(square / num_draws - mean**2, 1e-6) / num_draws + one_more**2)
         score = np.abs(mean - 1.0) / error
         is_rare = (designed > 0.0) & (designed < _FAR**2)  # too rare to tell
-        expected = np.full(view.num_clients, float(num_draws))
         score = np.where(is_rare, 0.0, score)
+        expected = np.full(view.num_clients, float(num_draws))
         _demand(score.max() < _FAR, sampler, "unbiased", _worst("counts", expanded, expected, score))
     return drawn
 

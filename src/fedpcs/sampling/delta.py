@@ -24,10 +24,8 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import DESIGNS
-from fedpcs.sampling.drawn import Draw, share_by_size
-from fedpcs.sampling.feedback import Feedback
-from fedpcs.sampling.norms import without_noise
-from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
+from fedpcs.sampling.drawn import Draw, draw_by_size, mixed_with_uniform, share_by_size
+from fedpcs.sampling.feedback import Feedback, without_noise
 from fedpcs.sampling.view import Memory, View
 
 

@@ -1,4 +1,4 @@
-"""A cohort: who was drawn, how likely each client was to be drawn, and how many clients each one stands for."""
+"""A draw: who is in the cohort, how likely each client was to be, and how many clients each one stands for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.view import IntArray, View
+from fedpcs.sampling.designs import Cohort, draw_cohort
+from fedpcs.sampling.view import IntArray, View, client_indices
 
 
 @dataclass(frozen=True)
@@ -18,8 +20,7 @@ class Draw:
     Attributes:
         clients: (cohort,) distinct, ascending. Empty only under designs of random size.
         weights: (cohort,) the sampler's own weights: unbiased where the design allows it, else its paper's.
-        inclusion: (clients,) designed probability π_i of being in the cohort, given whatever the design drew before it
-            (such as a random order); None if nobody knows it.
+        inclusion: (clients,) probability π_i of being in the cohort; None if nobody knows it.
         expansion: (cohort,) how many clients each drawn one stands for, with E[1{i drawn}·expansion_i] = 1: 1/π_i, or
             what the design has in its place. None if the sampler is biased by intention.
         draw_probability: (clients,) x_i of one draw, adding up to one; None if the sampler has none.
@@ -38,6 +39,40 @@ class Draw:
     times: IntArray | None = None
     survival: FloatArray | None = None
     label: str = ""
+
+
+def draw_by_size(view: View, size: FloatArray, design: str, rng: np.random.Generator) -> Draw:
+    """Draw clients in proportion to `size`, as `design` does it, with unbiased weights θ_i·expansion_i.
+
+    Clients that are not available have size zero. If nobody else has a size either, all available ones are alike. A
+    client of size zero among others that have one is never drawn: give it one unless its update is known to be zero.
+    """
+    size = np.where(view.is_available, _validate.vector("size", size, length=view.num_clients, low=0.0), 0.0)
+    size = size / size.max() if size.any() else view.is_available.astype(np.float64)
+    return weighed(view, draw_cohort(design, size, view.cohort_size, rng), size / size.sum())
+
+
+def weighed(view: View, cohort: Cohort, draw_probability: FloatArray) -> Draw:
+    """Return a cohort as a draw with unbiased weights."""
+    return Draw(
+        clients=cohort.clients,
+        weights=view.data_weight[cohort.clients] * cohort.expansion,
+        inclusion=cohort.inclusion,
+        expansion=cohort.expansion,
+        draw_probability=draw_probability,
+        num_draws=float(cohort.inclusion.sum() if cohort.times is None else cohort.times.sum()),
+        times=cohort.times,
+    )
+
+
+def mixed_with_uniform(size: FloatArray, is_available: np.ndarray, share: float) -> FloatArray:
+    """Return x_i = (1 − share)·size_i/Σsize + share/N over the available clients, so that nobody starves."""
+    size = np.where(is_available, size, 0.0)
+    uniform = is_available / np.count_nonzero(is_available)
+    if not size.any():
+        return np.asarray(uniform)
+    size = size / size.max()  # so that the sum cannot overflow
+    return np.asarray((1.0 - share) * size / size.sum() + share * uniform)
 
 
 def biased_draw(clients: IntArray, weights: FloatArray) -> Draw:
@@ -63,29 +98,22 @@ def check_draw(draw: Draw, view: View) -> Draw:
     if not isinstance(draw, Draw):
         raise InvalidInput(f"A sampler must return a Draw, got {draw!r}. See draw_by_size and biased_draw.")
     clients = draw.clients
-    if not (isinstance(clients, np.ndarray) and clients.ndim == 1 and np.issubdtype(clients.dtype, np.integer)):
-        raise InvalidInput(f"A draw's clients must be a flat array of whole numbers, got {clients!r}.")
-    index = clients.astype(np.int64)  # differences of unsigned numbers are never negative
-    if index.size and not (index[0] >= 0 and index[-1] < view.num_clients and (np.diff(index) > 0).all()):
-        raise InvalidInput(
-            f"A draw's clients must be distinct, ascending and in [0, {view.num_clients - 1}], got {clients!r}."
-        )
+    is_array = isinstance(clients, np.ndarray)
+    if not is_array or client_indices("A draw's clients", clients).max(initial=-1) >= view.num_clients:
+        raise InvalidInput(f"A draw's clients must be an array in [0, {view.num_clients - 1}], got {clients!r}.")
     if not view.is_available[clients].all():
         raise InvalidInput("A draw holds a client that is not available. Give it size 0, or leave it out.")
     if draw.weights is None or not (np.isfinite(draw.num_draws) and (draw.num_draws > 0.0 or clients.size == 0)):
-        raise InvalidInput(
-            f"A draw must have weights, and num_draws above 0, got {draw.weights!r}, {draw.num_draws!r}."
-        )
+        got = f"{draw.weights!r}, {draw.num_draws!r}"
+        raise InvalidInput(f"A draw must have weights, and num_draws above 0, got {got}.")
     for name in ("weights", "expansion"):
         _check_array(name, getattr(draw, name), clients.size, "finite numbers of at least 0", 0.0, np.finfo(float).max)
     _check_array("times", draw.times, clients.size, "numbers of at least 1", 1.0, np.inf)
     for name in ("inclusion", "draw_probability"):
         _check_array(name, getattr(draw, name), view.num_clients, "numbers in [0, 1]", 0.0, 1.0)
     if draw.inclusion is not None and draw.inclusion.sum() > view.cohort_size * (1.0 + 1e-6):
-        raise InvalidInput(
-            f"A draw's inclusion must add up to at most the cohort size {view.cohort_size}, "
-            f"got {draw.inclusion.sum():g}."
-        )
+        most, got = view.cohort_size, f"{draw.inclusion.sum():g}"
+        raise InvalidInput(f"A draw's inclusion must add up to at most the cohort size {most}, got {got}.")
     if draw.inclusion is None and clients.size > view.cohort_size:
         raise InvalidInput(f"A draw must hold at most {view.cohort_size} clients, got {clients.size}.")
     if draw.draw_probability is not None and not abs(draw.draw_probability.sum() - 1.0) < 1e-6:

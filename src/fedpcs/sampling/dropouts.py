@@ -26,18 +26,16 @@ def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Dra
         draw: Who was drawn.
         came: (cohort,) whether each drawn client's update arrived.
         survival_probability: Probability that a drawn client answers, in (0, 1]: one number, or one per client of the
-            whole population. From experience with earlier rounds: `survival_rate`. Or 1.0 to correct nothing.
+            whole population, such as `survival_rate`. 1.0 corrects nothing.
 
     Guarantees:
         With true probabilities, E[1{i heard}·expansion_i] stays one.
     """
     heard = np.array(came)
     if heard.dtype != np.bool_ or heard.shape != draw.clients.shape:
-        raise InvalidInput(
-            f"came must be {draw.clients.size} booleans, one per client drawn, got {heard.dtype}, shape {heard.shape}."
-        )
-    survival = _probabilities(survival_probability, draw)
-    of_heard = np.full(np.count_nonzero(heard), survival) if survival.ndim == 0 else survival[draw.clients[heard]]
+        wanted = f"{draw.clients.size} booleans, one per client drawn"
+        raise InvalidInput(f"came must be {wanted}, got {heard.dtype}, shape {heard.shape}.")
+    of_heard = _probabilities(survival_probability, draw)[heard]
     return replace(
         draw,
         clients=draw.clients[heard],
@@ -49,22 +47,21 @@ def arrived(draw: Draw, came: ArrayLike, survival_probability: ArrayLike) -> Dra
 
 
 def _probabilities(value: ArrayLike, draw: Draw) -> FloatArray:
-    """Return one number or one per client of the whole population, in (0, 1]."""
+    """Return (cohort,) the drawn clients' probabilities, in (0, 1]."""
     known = [array.size for array in (draw.inclusion, draw.draw_probability) if array is not None]
     least = known[0] if known else int(draw.clients.max(initial=-1)) + 1
-    if np.ndim(value) and not (np.size(value) == least or (not known and np.size(value) > least)):
-        raise InvalidInput(
-            f"survival_probability must be one number, or one for each of {'' if known else 'at least '}{least} "
-            f"clients, drawn or not, got {np.size(value)}."
-        )
+    is_one = np.ndim(value) == 0
+    if not is_one and np.size(value) != least and (known or np.size(value) < least):
+        wanted = f"one number, or one for each of {'' if known else 'at least '}{least} clients, drawn or not"
+        raise InvalidInput(f"survival_probability must be {wanted}, got {np.size(value)}.")
     survival = _validate.vector("survival_probability", np.atleast_1d(value), low=0.0, high=1.0)
     could_be_drawn = draw.clients if draw.inclusion is None else np.flatnonzero(draw.inclusion)
-    if not (survival if np.ndim(value) == 0 else survival[could_be_drawn]).all():
+    if not (survival if is_one else survival[could_be_drawn]).all():
         raise InvalidInput(
             "survival_probability must lie in (0, 1], got 0. Nobody makes up for a client that never answers: "
             "leave it out of the draw."
         )
-    return survival if np.ndim(value) else survival[0]
+    return np.full(draw.clients.size, survival[0]) if is_one else survival[draw.clients]
 
 
 def survival_rate(times_drawn: ArrayLike, times_heard: ArrayLike, prior_rounds: float = 4.0) -> FloatArray:

@@ -18,8 +18,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling.designs import DESIGNS
-from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
+from fedpcs.sampling.drawn import Draw, draw_by_size, mixed_with_uniform
 from fedpcs.sampling.view import View
 
 

@@ -19,10 +19,8 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.sampling.designs import DESIGNS
-from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.feedback import Feedback
-from fedpcs.sampling.norms import filled, heard_norms, unknown_norms
-from fedpcs.sampling.proportional import draw_by_size, mixed_with_uniform
+from fedpcs.sampling.drawn import Draw, draw_by_size, mixed_with_uniform
+from fedpcs.sampling.feedback import Feedback, filled, heard_norms, unknown_norms
 from fedpcs.sampling.view import Memory, View
 
 

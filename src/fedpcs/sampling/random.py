@@ -12,8 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedpcs.sampling.designs import Cohort
-from fedpcs.sampling.drawn import Draw
-from fedpcs.sampling.proportional import weighed
+from fedpcs.sampling.drawn import Draw, weighed
 from fedpcs.sampling.view import View
 
 

@@ -1,4 +1,4 @@
-"""Samplers by name: a dictionary, and nothing that needs explaining.
+"""Samplers by name: a built-in one, or one of the user's own.
 
 A name with a colon, `package.module:ClassName`, is imported, so a configuration file can name a sampler of the user's
 own.
@@ -6,37 +6,14 @@ own.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from fedpcs import _validate
+from fedpcs._plugins import imported
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.aocs import AOCSSampler
-from fedpcs.sampling.clustered import ClusteredSampler
-from fedpcs.sampling.delta import DeltaSampler
-from fedpcs.sampling.fed_cbs import FedCBSSampler
-from fedpcs.sampling.fedpcs import FedPCSSampler
-from fedpcs.sampling.oort import OortSampler
-from fedpcs.sampling.optimal import OptimalSampler
-from fedpcs.sampling.power_of_choice import PowerOfChoiceSampler
-from fedpcs.sampling.random import RandomSampler
+from fedpcs.sampling.builtin import SAMPLERS
 from fedpcs.sampling.sampler import Sampler
-
-SAMPLERS: dict[str, type[Any]] = {
-    kind.name: kind
-    for kind in (
-        RandomSampler,
-        FedPCSSampler,
-        AOCSSampler,
-        FedCBSSampler,
-        DeltaSampler,
-        PowerOfChoiceSampler,
-        OortSampler,
-        ClusteredSampler,
-        OptimalSampler,
-    )
-}
 
 
 def make_sampler(name: str, /, **settings: Any) -> Sampler:
@@ -51,7 +28,7 @@ def make_sampler(name: str, /, **settings: Any) -> Sampler:
         'pivotal'
     """
     if isinstance(name, str) and ":" in name:
-        kind = _imported(name)
+        kind = _own(name)
     else:
         kind = SAMPLERS[_validate.choice("sampler", name, SAMPLERS, or_else="package.module:ClassName")]
     allowed = [item.name for item in fields(kind)]
@@ -66,14 +43,8 @@ def make_sampler(name: str, /, **settings: Any) -> Sampler:
     return sampler
 
 
-def _imported(name: str) -> type[Any]:
-    module_name, _, class_name = name.partition(":")
-    try:
-        kind = getattr(importlib.import_module(module_name), class_name)
-    except Exception as error:  # a user's module may fail in any way while it is imported
-        raise InvalidInput(
-            f"sampler {name!r} could not be imported: {error}. It must be package.module:ClassName."
-        ) from error
+def _own(name: str) -> type[Any]:
+    kind = imported("sampler", name, "It must be package.module:ClassName.")
     if not (isinstance(kind, type) and is_dataclass(kind) and callable(getattr(kind, "draw", None))):
         raise InvalidInput(f"sampler {name!r} must be a dataclass with a method draw(view, rng), got {kind!r}.")
     if missing := [part for part in ("name", "reads", "hears") if not hasattr(kind, part)]:

@@ -115,11 +115,9 @@ def make_view(
         [0.5, 0.3, 0.2]
     """
     sizes = _validate.vector("num_samples", num_samples, low=0.0)
-    if not (sizes > 0.0).all():
-        index = int(np.flatnonzero(sizes <= 0.0)[0])
-        raise InvalidInput(
-            f"num_samples[{index}] must be above 0, got {sizes[index]:g}. Leave out clients without data."
-        )
+    if not sizes.all():
+        index = int(np.flatnonzero(sizes == 0.0)[0])
+        raise InvalidInput(f"num_samples[{index}] must be above 0, got 0. Leave out clients without data.")
     known = set(ACCESS) - {"num_samples", "is_available", "loss", "label_counts"}
     if unknown := set(arrays) - known:
         raise InvalidInput(f"A view has no field {min(unknown)!r}; it has {', '.join(sorted(ACCESS))}.")
@@ -138,7 +136,7 @@ def make_view(
         is_available=_availability(is_available, sizes.size),
         round_index=_validate.integer("round_index", round_index, low=0, high=2**32 - 1),
         memory={} if memory is None else memory,
-        charged=_names("charged", charged),
+        charged=_names(charged),
         **checked,
     )
 
@@ -185,16 +183,15 @@ def _availability(value: ArrayLike | None, num_clients: int) -> BoolArray:
     return mask
 
 
-def _names(name: str, value: Iterable[str]) -> frozenset[str]:
+def _names(value: Iterable[str]) -> frozenset[str]:
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidInput(f"{name} must be a list of field names, got {value!r}.")
+        raise InvalidInput(f"charged must be a list of field names, got {value!r}.")
     return frozenset(value)
 
 
 def _label_counts(value: ArrayLike, num_clients: int) -> FloatArray:
     remedy = "One row per client, one column per class; counts released with noise go through usable_counts first."
     counts = _validate.matrix("label_counts", value, num_rows=num_clients, low=0.0, least_columns=2, remedy=remedy)
-    if not (counts.sum(axis=1) > 0.0).all():
-        row = int(np.flatnonzero(counts.sum(axis=1) <= 0.0)[0])
-        raise InvalidInput(f"label_counts[{row}] must hold at least one record, got none.")
+    if (empty := np.flatnonzero(counts.sum(axis=1) == 0.0)).size:
+        raise InvalidInput(f"label_counts[{empty[0]}] must hold at least one record, got none.")
     return counts

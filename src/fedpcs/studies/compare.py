@@ -83,7 +83,7 @@ def is_sweep(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class KeptSweep:
-    """What `sweep.json` says: a sweep's name, its cells and where they are, the command that runs it again, its data."""
+    """What `sweep.json` says: a sweep's name, its cells and where they are, the command that makes it, its data."""
 
     name: str
     cells: list[Cell]

@@ -38,7 +38,7 @@ from fedpcs._keys import dotted_keys, first_problem, set_key
 from fedpcs._validate import did_you_mean
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import SAMPLERS, make_sampler
-from fedpcs.sampling.contract import try_out
+from fedpcs.sampling.contract import is_unbiased
 from fedpcs.trial.config import RunConfig, make_run_config, read_tables
 from fedpcs.trial.identity import trial_folder, trial_key
 
@@ -160,7 +160,7 @@ def hajek_or_own(sampler: str) -> str:
         >>> hajek_or_own("fedpcs"), hajek_or_own("fed-cbs")
         ('hajek', 'own')
     """
-    return "own" if try_out(make_sampler(sampler)).expansion is None else "hajek"
+    return "hajek" if is_unbiased(make_sampler(sampler)) else "own"
 
 
 def set_of(values: Sequence[Any]) -> set[str]:

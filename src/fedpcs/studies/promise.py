@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedpcs.privacy.standing import standing_sentence
-from fedpcs.studies.run_files import RunFiles
 from fedpcs.trial.config import PrivacyConfig
 from fedpcs.trial.records import TrialResult
 
@@ -41,30 +40,3 @@ def paid_for_nothing(results: Sequence[TrialResult | Mapping[str, Any]]) -> str:
     if not any(one["paid"] > 0.0 and one["spent"]["num_clients"] == 0 for one in results):
         return ""
     return "Rewards are paid all the same, for budgets that clients announce: no noise is added, and no ε holds."
-
-
-def caveats(run: RunFiles) -> list[str]:
-    """Return what must be said beside the promise."""
-    if not run.config.privacy.is_private:
-        words = paid_for_nothing([result for sampler in run.samplers for result in sampler.done])
-        return [words] if words else []
-    found = []
-    for sampler in run.samplers:
-        labels = dict.fromkeys(result["disclosure"] for result in sampler.done if result.get("disclosure"))
-        found += [f"{sampler.name}: {label}." for label in labels]
-    found.append("No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases.")
-    if any(result.get("num_left") for sampler in run.samplers for result in sampler.done):
-        found.append(
-            "Some clients reached their limit and left; the game's certificate is of clients that play to the end, and "
-            "does not know of limits."
-        )
-    if run.num_trials > 1:
-        found.append(
-            "Each sampler and seed is a federation of its own; run on the same people, all of them together would cost "
-            "the sum of their ρ."
-        )
-    if any(result.get("label_counts") for sampler in run.samplers for result in sampler.done):
-        found.append(
-            "The heat map below shows clients' data without noise: it is for the experimenter, not for release."
-        )
-    return found

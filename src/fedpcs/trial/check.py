@@ -23,3 +23,8 @@ class Check:
     standing: Standing
     found: str
     remedy: str = ""
+
+
+def noted(subject: str, found: str, remedy: str = "") -> Check:
+    """Return a check that is fine unless there is something to be done about it."""
+    return Check(subject, "note" if remedy else "fine", found, remedy)

@@ -21,7 +21,7 @@ from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import CorruptFile, InvalidInput, QuorumNotReached
 from fedpcs.learning.protocol import Task
 from fedpcs.privacy.budget import Rho
-from fedpcs.report.run_page import write_report, write_report_safely
+from fedpcs.report.study import write_report_safely, write_study
 from fedpcs.trial.config import load_run_config
 from fedpcs.trial.run import resume_run
 
@@ -531,7 +531,7 @@ def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(r
     (words,) = [words for words in said if "records and takes part with" in words]
     assert words.startswith(f"client-0 says it has {size:,} records")
     assert words in store.manifest["notes"]
-    assert words.split(",")[0] in write_report(store).read_text()
+    assert words.split(",")[0] in write_study(store.folder).report.read_text()
 
 
 @pytest.mark.parametrize("size", [2**47, 10**12 + 1, 10**400, 0, -1, True, 1.0, 1e9, math.nan, "5", None, [5]])

@@ -15,7 +15,7 @@ from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.errors import QuorumNotReached
 from fedpcs.learning.wire import MessageRefused
-from fedpcs.report.run_page import write_report_safely
+from fedpcs.report.study import write_report_safely
 from fedpcs.trial.config import load_run_config
 
 

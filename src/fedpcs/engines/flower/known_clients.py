@@ -11,7 +11,7 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.engines.flower import reported
 from fedpcs.engines.flower.reported import Reported
-from fedpcs.sampling.norms import filled
+from fedpcs.sampling.feedback import filled
 
 
 class KnownClients:

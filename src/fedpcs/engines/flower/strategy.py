@@ -42,7 +42,7 @@ from fedpcs.learning.admission import outliers
 from fedpcs.learning.aggregate import step, weighted_sum
 from fedpcs.learning.closing import Weighed, feedback_of, median_where_silent, weigh_heard
 from fedpcs.sampling import RULES, Draw, Sampler, View
-from fedpcs.sampling.norms import filled
+from fedpcs.sampling.feedback import filled
 from fedpcs.sampling.view import Memory
 
 # What samplers read before the draw that no reply has told: why not, and what to set instead.

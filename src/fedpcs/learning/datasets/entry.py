@@ -20,11 +20,11 @@ from fedpcs.errors import CorruptFile, InvalidInput
 
 
 class Splits(NamedTuple):
-    """What a loader reads: images (records, channels, height, width) and labels (records,), checked by the caller."""
+    """What a loader reads, checked by the caller: images or rows as for `make_dataset`, and labels (records,)."""
 
-    train_inputs: NDArray[np.uint8]
+    train_inputs: NDArray[np.uint8] | NDArray[np.float32]
     train_targets: NDArray[np.int64]
-    test_inputs: NDArray[np.uint8]
+    test_inputs: NDArray[np.uint8] | NDArray[np.float32]
     test_targets: NDArray[np.int64]
 
 
@@ -65,14 +65,14 @@ class Entry:
     Attributes:
         name: What configurations call it.
         loader: Reads the files of a folder.
-        input_shape: (channels, height, width).
+        input_shape: Of one record: (channels, height, width) of images.
         num_train: Published training images.
         num_test: Published test images.
         num_classes: Classes.
-        mean: Per channel of the published training images scaled to [0, 1].
-        stddev: As `mean`.
         citation: Whom to cite.
         terms: What its publishers allow.
+        mean: Per channel of the published training images scaled to [0, 1]; () of floats, used as they are.
+        stddev: As `mean`.
         folder: Where its files lie, below the data folder; "" if it needs none.
         downloads: What to fetch, in the published format.
         contents: File below `folder` → SHA-256 of its published content, unzipped if it is gzipped. Empty where the set
@@ -81,14 +81,14 @@ class Entry:
 
     name: str
     loader: Callable[[Path], Splits] = field(repr=False)
-    input_shape: tuple[int, int, int]
+    input_shape: tuple[int, ...]
     num_train: int
     num_test: int
     num_classes: int
-    mean: tuple[float, ...]
-    stddev: tuple[float, ...]
     citation: str
     terms: str
+    mean: tuple[float, ...] = ()
+    stddev: tuple[float, ...] = ()
     folder: str = ""
     downloads: tuple[Download, ...] = ()
     contents: Mapping[str, str] = field(default_factory=dict, hash=False)

@@ -13,13 +13,13 @@ References:
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from fedpcs import _random, _validate
+from fedpcs._plugins import imported
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.learning.models.convolutional import cnn_cifar, cnn_cifar_small, cnn_cinic, cnn_fashion, tanh_cnn
 from fedpcs.learning.models.dense import linear, small_mlp
@@ -81,21 +81,8 @@ def make_model(name: str, input_shape: tuple[int, ...], num_classes: int, *, see
 def _builder(name: str) -> Builder:
     if not isinstance(name, str) or not all(name.partition(":")):
         return MODELS[_validate.choice("model", name, MODELS, or_else="package.module:function")]
-    module_name, _, function_name = name.partition(":")
-    try:
-        found = getattr(importlib.import_module(module_name), function_name, None)
-    except FedpcsError:  # says itself what to do
-        raise
-    except Exception as error:  # a user's module may fail in any way
-        raise InvalidInput(
-            f"model {name!r} cannot be imported: {error}. Install the package, or put its folder on PYTHONPATH."
-        ) from error
-    if not callable(found):
-        raise InvalidInput(
-            f"model {name!r} must name a function of (input_shape, num_classes), but {module_name} has no function "
-            f"{function_name!r}. Check the name after the colon."
-        )
-    builder: Builder = found
+    remedy = "It must be package.module:function, a function of (input_shape, num_classes)."
+    builder: Builder = imported("model", name, remedy)
     return builder
 
 
@@ -104,7 +91,7 @@ def _built(builder: Builder, name: str, shape: tuple[int, ...], num_classes: int
         return builder(shape, num_classes)
     except FedpcsError:
         raise
-    except Exception as error:  # so may a user's function
+    except Exception as error:  # a user's function may fail in any way
         raise InvalidInput(
             f"model {name!r} could not be built for records of shape {shape} and {num_classes} classes: {error}. "
             "A function of your own is called with these two, in this order."

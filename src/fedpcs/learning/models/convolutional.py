@@ -2,93 +2,58 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from torch import nn
 
 from fedpcs.learning.models.shapes import image_shape
 
-# Two pools, each halving the image.
-_LEAST_PIXELS = 4
+_LEAST_PIXELS = 4  # two pools, each halving the image
 _LEAST_PIXELS_TANH = 14
 
 
 def cnn_fashion(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Return McMahan et al.'s network for 28×28 images: 5×5 convolutions of 32 and 64 channels, dense 512, classes.
 
-    Convolutions keep the image's size and a 2×2 pool follows each. On 1×28×28 with 10 classes it has the paper's
-    1,663,370 parameters.
+    On 1×28×28 with 10 classes it has the paper's 1,663,370 parameters.
     """
-    channels, height, width = image_shape("cnn-fashion", input_shape, least=_LEAST_PIXELS)
-    return nn.Sequential(
-        nn.Conv2d(channels, 32, 5, padding=2),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 5, padding=2),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 512),
-        nn.ReLU(),
-        nn.Linear(512, num_classes),
-    )
+    return _two_convolutions("cnn-fashion", input_shape, (32, 64), (512, num_classes))
 
 
 def cnn_cifar(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     """Return the network of TensorFlow's CIFAR-10 tutorial, which McMahan et al. took, without response normalisation.
 
-    Two 5×5 convolutions of 64 channels that keep the image's size, a 3×3 pool of stride 2 after each (windows may
-    hang over the right and lower edges, as the tutorial's do), dense 384, dense 192, classes. On McMahan et al.'s
-    24×24 crops with 10 classes it has 1,068,298 parameters, their "about 10⁶"; on whole 32×32 images 1,756,426.
-    The tutorial's local response normalisation has no parameters, is slow, and later networks do without it.
+    Two 5×5 convolutions of 64 channels, a 3×3 pool of stride 2 after each (windows may hang over the right and lower
+    edges, as the tutorial's do), dense 384, dense 192, classes. On McMahan et al.'s 24×24 crops with 10 classes it has
+    1,068,298 parameters, their "about 10⁶"; on whole 32×32 images 1,756,426. The tutorial's local response
+    normalisation has no parameters, is slow, and later networks do without it.
     """
-    return _tutorial_network("cnn-cifar", input_shape, num_classes, num_channels=64)
+    return _two_convolutions("cnn-cifar", input_shape, (64, 64), (384, 192, num_classes), wide_pools=True)
 
 
 def cnn_cifar_small(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """Return `cnn_cifar` with a quarter of the channels: 16 in both convolutions, 477,082 parameters on 3×32×32.
-
-    It trains several times as fast, for machines on which the whole network would not come far.
-    """
-    return _tutorial_network("cnn-cifar-small", input_shape, num_classes, num_channels=16)
-
-
-def _tutorial_network(name: str, input_shape: tuple[int, ...], num_classes: int, num_channels: int) -> nn.Module:
-    channels, height, width = image_shape(name, input_shape, least=_LEAST_PIXELS)
-    return nn.Sequential(
-        nn.Conv2d(channels, num_channels, 5, padding=2),
-        nn.MaxPool2d(3, stride=2, ceil_mode=True),
-        nn.ReLU(),
-        nn.Conv2d(num_channels, num_channels, 5, padding=2),
-        nn.MaxPool2d(3, stride=2, ceil_mode=True),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(num_channels * (height // 4) * (width // 4), 384),
-        nn.ReLU(),
-        nn.Linear(384, 192),
-        nn.ReLU(),
-        nn.Linear(192, num_classes),
-    )
+    """Return `cnn_cifar` with a quarter of the channels: 477,082 parameters on 3×32×32, several times as fast."""
+    return _two_convolutions("cnn-cifar-small", input_shape, (16, 16), (384, 192, num_classes), wide_pools=True)
 
 
 def cnn_cinic(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    """Return the CINIC-10 network: 5×5 convolutions of 32 and 64 channels, dense 512, dense 128, classes.
+    """Return the CINIC-10 network: `cnn_fashion` with one more dense layer of 128: 2,218,314 parameters on 3×32×32."""
+    return _two_convolutions("cnn-cinic", input_shape, (32, 64), (512, 128, num_classes))
 
-    Convolutions keep the image's size and a 2×2 pool follows each: 2,218,314 parameters on 3×32×32 with 10 classes.
-    """
-    channels, height, width = image_shape("cnn-cinic", input_shape, least=_LEAST_PIXELS)
-    return nn.Sequential(
-        nn.Conv2d(channels, 32, 5, padding=2),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Conv2d(32, 64, 5, padding=2),
-        nn.MaxPool2d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 512),
-        nn.ReLU(),
-        nn.Linear(512, 128),
-        nn.ReLU(),
-        nn.Linear(128, num_classes),
-    )
+
+def _two_convolutions(
+    name: str, input_shape: tuple[int, ...], filters: tuple[int, int], units: tuple[int, ...], wide_pools: bool = False
+) -> nn.Module:
+    """Return two 5×5 convolutions that keep the image's size, with a pool that halves it after each, and a head."""
+    channels, height, width = image_shape(name, input_shape, least=_LEAST_PIXELS)
+    layers: list[nn.Module] = []
+    for inputs, outputs in pairwise((channels, *filters)):
+        pool = nn.MaxPool2d(3, stride=2, ceil_mode=True) if wide_pools else nn.MaxPool2d(2)
+        layers += [nn.Conv2d(inputs, outputs, 5, padding=2), pool, nn.ReLU()]
+    layers.append(nn.Flatten())
+    for inputs, outputs in pairwise((filters[1] * (height // 4) * (width // 4), *units)):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
 
 
 def tanh_cnn(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:

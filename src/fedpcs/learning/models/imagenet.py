@@ -21,8 +21,8 @@ _BATCH_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 def load_imagenet_weights(model: nn.Module, path: Path) -> nn.Module:
     """Return a copy of a `resnet-18` with torchvision's ImageNet weights.
 
-    Convolutions and the weights and biases of normalisations are taken. Running statistics have no place in GroupNorm
-    and are dropped, so the result is a warm start, not a classifier. The head is taken only if it has as many classes.
+    Running statistics have no place in GroupNorm and are dropped, so the result is a warm start, not a classifier. The
+    head is taken only if it has as many classes.
 
     Args:
         model: Made by `make_model("resnet-18", …)`, for images of three channels.

@@ -37,7 +37,12 @@ def without_batch_norm(model: nn.Module) -> nn.Module:
         >>> without_batch_norm(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))[1].num_groups
         4
     """
-    _refuse_lazy_layers(model)
+    for name, layer in model.named_modules():
+        if isinstance(layer, nn.modules.lazy.LazyModuleMixin):
+            raise InvalidInput(
+                f"layer {name or 'model'!r} is a {type(layer).__name__} that has not seen a record, so its channels "
+                "are unknown. Pass one record through the model first."
+            )
     copied = copy.deepcopy(model)
     replacement = {
         layer: _in_place_of(layer) for layer in copied.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)
@@ -49,15 +54,6 @@ def without_batch_norm(model: nn.Module) -> nn.Module:
             if child in replacement:
                 setattr(parent, name, replacement[child])
     return copied
-
-
-def _refuse_lazy_layers(model: nn.Module) -> None:
-    for name, layer in model.named_modules():
-        if isinstance(layer, nn.modules.lazy.LazyModuleMixin):
-            raise InvalidInput(
-                f"layer {name or 'model'!r} is a {type(layer).__name__} that has not seen a record, so its channels "
-                "are unknown. Pass one record through the model first."
-            )
 
 
 def _in_place_of(layer: nn.modules.batchnorm._BatchNorm) -> nn.GroupNorm:

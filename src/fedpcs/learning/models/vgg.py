@@ -15,7 +15,7 @@ from fedpcs.learning.models.shapes import image_shape
 _STAGES_11 = ((64,), (128,), (256, 256), (512, 512), (512, 512))
 _STAGES_16 = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 _SHRINKS = 32
-_HEAD_UNITS = 512
+_UNITS = 512
 
 
 def vgg_11(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
@@ -28,9 +28,7 @@ def vgg_16(input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     return _vgg("vgg-16", _STAGES_16, input_shape, num_classes)
 
 
-def _vgg(
-    name: str, stages: tuple[tuple[int, ...], ...], input_shape: tuple[int, ...], num_classes: int
-) -> nn.Sequential:
+def _vgg(name: str, stages: tuple[tuple[int, ...], ...], input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
     channels, height, width = image_shape(name, input_shape, least=_SHRINKS)
     layers: list[nn.Module] = []
     for stage in stages:
@@ -38,12 +36,6 @@ def _vgg(
             layers += [nn.Conv2d(channels, wanted, 3, padding=1), group_norm(wanted), nn.ReLU()]
             channels = wanted
         layers.insert(-1, nn.MaxPool2d(2))  # before the stage's last ReLU
-    head = [
-        nn.Flatten(),
-        nn.Linear(channels * (height // _SHRINKS) * (width // _SHRINKS), _HEAD_UNITS),
-        nn.ReLU(),
-        nn.Linear(_HEAD_UNITS, _HEAD_UNITS),
-        nn.ReLU(),
-        nn.Linear(_HEAD_UNITS, num_classes),
-    ]
-    return nn.Sequential(*layers, *head)
+    pixels = (height // _SHRINKS) * (width // _SHRINKS)
+    layers += [nn.Flatten(), nn.Linear(channels * pixels, _UNITS), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(_UNITS, _UNITS), nn.ReLU(), nn.Linear(_UNITS, num_classes))

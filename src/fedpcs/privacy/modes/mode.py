@@ -35,7 +35,7 @@ class Clips(StrEnum):
 
 
 class Neighbours(StrEnum):
-    """Which pair of inputs an audit tries a mode on; `fedpcs.studies.canaries` makes them."""
+    """Which pair of inputs an audit tries a mode on; `fedpcs.studies.audit.canaries` makes them."""
 
     OPPOSITE_UPDATES = "opposite updates"
     RELABELLED_RECORD = "one record relabelled, several local epochs"

@@ -16,7 +16,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.privacy.audit import Claim
 from fedpcs.privacy.standing import noise_standing
 from fedpcs.report import style
-from fedpcs.studies.audit import Audit
+from fedpcs.studies.audit.attack import Audit
 
 _BAND = (0.025, 0.975)
 _NUM_SIMULATED = 2000
@@ -27,7 +27,9 @@ _NBSP = "\N{NO-BREAK SPACE}"
 
 def roc_figure(audit: Audit) -> Figure:
     """Draw the attack's ROC curve beside the claim's, on a plain and a logarithmic axis of false alarms."""
-    figure, (plain, fine) = style.new_figure(_title(audit), note=_note(audit), height_inches=4.9, num_columns=2)
+    figure, (plain, fine) = style.new_figure(
+        "What an attack finds", note=f"{_finding(audit)}. {_note(audit)}", height_inches=4.9, num_columns=2
+    )
     least = max(1.0 / audit.result.num_canaries, _LEAST_RATE)
     _draw_curves(plain, audit, np.linspace(0.0, 1.0, _NUM_POINTS))
     _draw_curves(fine, audit, np.geomspace(least, 1.0, _NUM_POINTS))
@@ -60,7 +62,7 @@ def claim_band(claim: Claim, num_canaries: int) -> tuple[FloatArray, FloatArray,
     return np.append((ranks - 1) / num_canaries, 1.0), np.append(low, 1.0), np.append(high, 1.0)
 
 
-def _title(audit: Audit) -> str:
+def _finding(audit: Audit) -> str:
     result = audit.result
     shown, claimed = _format.rounded_down(result.bounds.gaussian), _format.rounded_up(result.claim.epsilon)
     if result.is_attack_contradicting:

@@ -6,12 +6,13 @@ random one that ignores them. Either is cut to fit, so no cohort passes its cap;
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
@@ -21,7 +22,7 @@ from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, draw_order, plan_cohort
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 
 # The paper's caps: 700 falling to 300 for 100 clients with a mean budget of about 6.5.
 _PAPER_CAPS = (700.0, 300.0)
@@ -95,83 +96,49 @@ def caps_figure(found: Equilibrium, plan: CohortPlan | None) -> Figure:
         plan: The cohorts it was solved with; None plans some under the paper's caps, scaled.
     """
     game, budget = merge_types(found, _MOST_PLANNED_TYPES)
-    is_given = plan is not None
+    note = "Caps are this game's own."
     if plan is None:
         plan = plan_cohort(budget, found.reward.path, default_caps(budget, game), game)
+        note = (
+            "No caps were given: these are the paper's (700 falling to 300 for 100 clients), scaled to this game's "
+            "total budget and never below its largest client's."
+        )
     draws = num_draws(found.game)
-    aware, blind = (_usage(budget, plan, game, draws, is_aware=is_aware) for is_aware in (True, False))
-    title, note = _title(plan, aware, blind, draws), f"{_note(is_given, draws)} {merge_note(found, game)}"
-    figure, (top, bottom) = style.new_figure(title, note=note, height_inches=6.4, num_rows=2)
-    _draw_sizes(top, plan)
-    _draw_usage(bottom, aware, blind, draws)
+    usage = {
+        name: drawn_usage(budget, plan, draws, budget_aware=is_aware)
+        if draws
+        else expected_usage(budget, plan, game, budget_aware=is_aware)
+        for name, is_aware in (("FedPCS", True), ("random", False))
+    }
+    how = f"Both samplers draw K_t clients, {draws} times a round, and cut each cohort to fit."
+    note = f"{note} {how if draws else 'Usage is what is expected before a cohort is cut to fit.'}"
+    note = f"{note} {merge_note(found, game)}"
+    figure, (top, bottom) = style.new_figure("Cohorts under privacy caps", note=note, height_inches=6.4, num_rows=2)
+    top.plot(plan.cohort_size, color=style.INK, linewidth=1.8, marker="o", markersize=3.5)
+    top.set_ylim(0.0, 1.12 * float(plan.cohort_size.max()))
+    top.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    style.plain_ticks(top.yaxis)
+    top.set_ylabel("clients drawn, $K_t$", color=style.INK)
+    first, last = _format.amount(plan.budget_cap[0]), _format.amount(plan.budget_cap[-1])
+    style.caption(top, f"Cohort size under a cap of {first} in round 0 and {last} in the last")
+    style.round_axis(top, plan.cohort_size.size, label="")
+    draw_usage(bottom, usage)
+    style.caption(bottom, "Share of the cap used: mean and 5–95 % of draws" if draws else "Share used, expected")
     return figure
 
 
-def _usage(budget: FloatArray, plan: CohortPlan, game: Game, draws: int, *, is_aware: bool) -> Usage:
-    if draws:
-        return drawn_usage(budget, plan, draws, budget_aware=is_aware)
-    return expected_usage(budget, plan, game, budget_aware=is_aware)
-
-
-def _title(plan: CohortPlan, aware: Usage, blind: Usage, draws: int) -> str:
-    first, last = int(plan.cohort_size[0]), int(plan.cohort_size[-1])
-    how = "use" if draws else "are expected to use"
-    return (
-        f"Cohorts go from {first:,} to {last:,} clients under the caps; FedPCS ones {how} "
-        f"{aware.middle.mean():.0%} of the cap on average, random ones {blind.middle.mean():.0%}"
-    ).replace("%", "\N{NO-BREAK SPACE}%")
-
-
-def _note(is_given: bool, draws: int) -> str:
-    caps = (
-        "Caps are this game's own."
-        if is_given
-        else "No caps were given: these are the paper's (700 falling to 300 for 100 clients), scaled to this "
-        "game's total budget and never below its largest client's."
-    )
-    if not draws:
-        return f"{caps} Usage is what is expected before a cohort is cut to fit."
-    return f"{caps} Both samplers draw $K_t$ clients, {draws} times a round, and cut each cohort to fit."
-
-
-def _draw_sizes(axes: Axes, plan: CohortPlan) -> None:
-    rounds = plan.cohort_size.size
-    axes.plot(plan.cohort_size, color=style.INK, linewidth=1.8, marker="o", markersize=3.5)
-    axes.set_ylim(0.0, 1.12 * float(plan.cohort_size.max()))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylabel("clients drawn, $K_t$", color=style.INK)
-    first, last = _format.amount(plan.budget_cap[0]), _format.amount(plan.budget_cap[-1])
-    when = (
-        f"{first} in round 0 and {last} in round {rounds - 1}"
-        if np.ptp(plan.budget_cap) > 0.0
-        else f"{first} in every round"
-    )
-    style.caption(axes, f"Cohort size under a cap $B_t$ of {when}")
-    style.round_axis(axes, rounds, words="")
-
-
-def _draw_usage(axes: Axes, aware: Usage, blind: Usage, draws: int) -> None:
-    rounds = aware.middle.size
-    labels = []
-    looks = pens(("random", "FedPCS"))
-    for usage, words in ((blind, "random"), (aware, "FedPCS")):
-        colour = looks[words].colour
-        if usage.low is not None and usage.high is not None:
-            axes.fill_between(range(rounds), 100 * usage.low, 100 * usage.high, color=colour, alpha=0.25, lw=0)
-        axes.plot(100 * usage.middle, color=colour, linewidth=1.8, marker=style.marker(rounds), markersize=4)
-        labels.append(style.EndLabel(words, 100 * float(usage.middle[-1]), colour))
-    axes.axhline(100.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES)
-    labels.append(style.EndLabel("the cap", 100.0, style.INK))
-    drawn = [
-        np.array([100.0]),
-        *(100 * path for u in (aware, blind) for path in (u.low, u.high, u.middle) if path is not None),
-    ]
+def draw_usage(axes: Axes, usage: Mapping[str, Usage]) -> None:
+    """Draw the share of the cap that cohorts use, by sampler."""
+    drawn = [np.array([1.0])]
+    for name, look in line_styles(usage).items():
+        one = usage[name]
+        if one.low is not None and one.high is not None:
+            axes.fill_between(range(one.middle.size), one.low, one.high, color=look.colour, alpha=0.25, lw=0)
+        axes.plot(one.middle, **{**look.line, "linewidth": 1.8}, marker=style.marker(one.middle.size), markersize=4)
+        drawn += [path for path in (one.low, one.high, one.middle) if path is not None]
+    axes.axhline(1.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES, label="the cap")
     style.span(axes, np.concatenate(drawn))
-    axes.set_ylabel("privacy usage Σρ / $B_t$ (%)", color=style.INK)
-    style.caption(
-        axes,
-        "Share of the cap used: mean and 5–95 % of draws" if draws else "Share of the cap used, expected",
-    )
-    style.round_axis(axes, rounds)
-    style.label_ends(axes, labels, panel_inches=1.9)
+    style.percent_ticks(axes.yaxis)
+    axes.set_ylabel("privacy usage Σρ / $B_t$", color=style.INK)
+    style.round_axis(axes, drawn[-1].size)
+    style.legend(axes)

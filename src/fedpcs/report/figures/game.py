@@ -19,7 +19,6 @@ from fedpcs._validate import FloatArray
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.merged_types import merge_types
 from fedpcs.game.payoffs import cohort_inclusion
-from fedpcs.game.population import Population
 from fedpcs.game.sampling_ratio import CohortPlan
 from fedpcs.report import style
 from fedpcs.report.figures.caps import caps_figure
@@ -56,41 +55,25 @@ def draw_all(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> list[
 
 def mean_field_figure(found: Equilibrium) -> Figure:
     """Draw φ(t) sweep by sweep, the last one on top (paper, Fig. 3)."""
-    history, rounds = found.history, found.history.shape[1]
-    figure, (axes,) = style.new_figure(_sweep_title(found))
+    history, mean = found.history, found.profile.mean_budget
+    figure, (axes,) = style.new_figure("Mean budget by sweep", note=_certificate_text(found))
     shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int))
     for index in shown[:-1]:
-        shade = style.VERMILION if index == 0 else style.PALE
-        axes.plot(history[index], color=shade, linewidth=1.0)
-    last = len(history) - 1
-    axes.plot(history[-1], color=style.BLUE, linewidth=2.6, marker=style.marker(rounds), label="last sweep")
-    style.span(axes, np.vstack((history, found.profile.mean_budget)))
+        colour, label = (style.VERMILION, "before the first") if index == 0 else (style.PALE, "_")
+        axes.plot(history[index], color=colour, linewidth=1.0, label=label)
+    axes.plot(history[-1], color=style.BLUE, linewidth=2.6, marker=style.marker(mean.size), label="last sweep")
+    # Stationary responses follow an announced mean; played out, the same retentions create another one.
+    if np.abs(mean - history[-1]).max() > 0.02 * np.ptp(history):
+        axes.plot(mean, color=style.INK, linewidth=1.6, linestyle=style.DASHES, label="played")
+    style.span(axes, np.vstack((history, mean)))
     axes.set_ylabel("mean budget φ(t), ρ of zCDP", color=style.INK)
     style.caption(axes, "Mean privacy budget before the first sweep and after each")
-    style.round_axis(axes, rounds)
-    labels = [
-        style.EndLabel("before the first", float(history[0, -1]), style.VERMILION),
-        style.EndLabel(f"sweep {last}, the last", float(history[-1, -1]), style.BLUE),
-    ]
-    if np.abs(history[1] - history[-1]).max() > 0.02 * np.ptp(history):
-        labels.append(style.EndLabel("sweep 1", float(history[1, -1]), style.GREY))
-    style.label_ends(axes, [*labels, *_draw_played(axes, found)])
+    style.round_axis(axes, mean.size)
+    style.legend(axes)
     return figure
 
 
-def _draw_played(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
-    """Draw the mean of the budgets clients end up with, where it is not what the last sweep says.
-
-    Stationary responses follow an announced mean; played out, the same retentions create another one.
-    """
-    mean, announced = found.profile.mean_budget, found.history[-1]
-    if np.abs(mean - announced).max() <= 0.02 * np.ptp(found.history):
-        return []
-    axes.plot(mean, color=style.INK, linewidth=1.6, linestyle=style.DASHES, label="played")
-    return [style.EndLabel("what they play", float(mean[-1]), style.INK)]
-
-
-def _sweep_title(found: Equilibrium) -> str:
+def _certificate_text(found: Equilibrium) -> str:
     sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
     gain = _format.gain(found.certificate.relative)
     if found.settled_by == "search":
@@ -105,30 +88,20 @@ def _sweep_title(found: Equilibrium) -> str:
 
 def budget_figure(found: Equilibrium) -> Figure:
     """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
-    rounds, mean = found.profile.mean_budget.size, found.profile.mean_budget
-    spread = _spread(found.profile.budget[[0, -1]], found.game.population)
-    first, last = _format.amount(mean[0]), _format.amount(mean[-1])
-    title = f"The mean budget goes from {first} to {last}" if first != last else f"The mean budget stays at {first}"
-    if found.game.num_clients > 1:
-        title += f", the spread between clients from {_format.amount(spread[0])} to {_format.amount(spread[1])}"
-    figure, (axes,) = style.new_figure(title)
-    if found.game.population.num_types <= _MOST_LINES:
-        labels = []
+    mean = found.profile.mean_budget
+    figure, (axes,) = style.new_figure("Budgets over rounds")
+    is_few = found.game.population.num_types <= _MOST_LINES
+    if is_few:
         _draw_each(figure, axes, found)
     else:
-        labels = _draw_bands(axes, found)
-    axes.plot(mean, color="white", linewidth=5.0)
-    axes.plot(mean, color=style.INK, linewidth=2.6, marker=style.marker(rounds), label="mean")
+        _draw_bands(axes, found)
+    axes.plot(mean, color="white", linewidth=5.0, label="_")
+    axes.plot(mean, color=style.INK, linewidth=2.6, marker=style.marker(mean.size), label="mean")
     axes.set_ylabel("privacy budget, ρ of zCDP", color=style.INK)
-    style.round_axis(axes, rounds)
-    style.label_ends(axes, [*labels, style.EndLabel("mean", float(mean[-1]), style.INK)])
+    style.round_axis(axes, mean.size)
+    if not is_few:
+        style.legend(axes)
     return figure
-
-
-def _spread(budget: FloatArray, crowd: Population) -> FloatArray:
-    """Return the standard deviation over clients, for each row of (rounds, types)."""
-    centred = budget - (budget @ crowd.weight)[:, None]
-    return np.asarray(np.sqrt(centred**2 @ crowd.weight))
 
 
 def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
@@ -147,40 +120,29 @@ def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
     bar = figure.colorbar(lines, ax=axes, pad=0.02, aspect=30)
     bar.set_label("privacy aversion ψ", color=style.INK)
     bar.outline.set_visible(False)
-    close = np.abs(budget[-1] / found.profile.mean_budget[-1] - 1.0) <= 0.01
-    near = _format.percent(float(crowd.weight[close].sum()))
-    what = "client" if crowd.is_individual else "type of client"
-    style.caption(
-        axes, f"One line per {what}; {near} of clients end within 1 % of the mean. Spread: standard deviation"
-    )
+    style.caption(axes, f"One line per {'client' if crowd.is_individual else 'type of client'}; thick: their mean")
 
 
-def _draw_bands(axes: Axes, found: Equilibrium) -> list[style.EndLabel]:
+def _draw_bands(axes: Axes, found: Equilibrium) -> None:
     budget, crowd = found.profile.budget, found.game.population
-    levels = (0.05, 0.25, 0.75, 0.95)
     # Equal weights need no sorting, which a million clients would feel.
     weight = None if crowd.is_individual else crowd.weight
-    rows = [np.quantile(row, levels, weights=weight, method="inverted_cdf") for row in budget]
-    low, lower, upper, high = np.array(rows).T
-    axes.fill_between(range(len(rows)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
-    axes.fill_between(range(len(rows)), lower, upper, color=style.PALE, linewidth=0)
-    labels = []
-    edges = np.quantile(crowd.privacy_aversion, (0.25, 0.75), weights=weight, method="inverted_cdf")
-    quarters = (
+
+    def quantiles(values: FloatArray, *levels: float) -> FloatArray:
+        return np.quantile(values, levels, weights=weight, method="inverted_cdf")
+
+    low, lower, upper, high = np.array([quantiles(row, 0.05, 0.25, 0.75, 0.95) for row in budget]).T
+    axes.fill_between(range(len(low)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
+    axes.fill_between(range(len(low)), lower, upper, color=style.PALE, linewidth=0)
+    edges = quantiles(crowd.privacy_aversion, 0.25, 0.75)
+    for who, colour, label in (
         (crowd.privacy_aversion <= edges[0], style.GREEN, "least averse quarter"),
         (crowd.privacy_aversion >= edges[1], style.VERMILION, "most averse quarter"),
-    )
-    for who, colour, words in quarters:
-        path = budget @ (crowd.weight * who / crowd.weight[who].sum())
-        axes.plot(path, color=colour, linewidth=1.8)
-        labels.append(style.EndLabel(words, float(path[-1]), colour))
+    ):
+        axes.plot(budget @ (crowd.weight * who / crowd.weight[who].sum()), color=colour, linewidth=1.8, label=label)
     style.span(axes, np.array([low, high]))
     what = f"{crowd.num_types:,} {'clients' if crowd.is_individual else 'types of client'}"
-    style.caption(
-        axes,
-        f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means. Spread: standard deviation",
-    )
-    return labels
+    style.caption(axes, f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means")
 
 
 def reward_figure(found: Equilibrium) -> Figure:
@@ -188,26 +150,19 @@ def reward_figure(found: Equilibrium) -> Figure:
     path, cost, rounds = found.reward.path, found.cost, found.cost.size
     paid = payments(found)
     note = "" if found.reward.is_settled else f"The {found.reward.policy} policy's own iteration did not come to rest."
-    figure, (top, bottom) = style.new_figure(_reward_title(found), note=note, height_inches=6.2, num_rows=2)
+    figure, (top, bottom) = style.new_figure("Rewards and cost", note=note, height_inches=6.2, num_rows=2)
     top.plot(path, color=style.BLUE, linewidth=2.2, marker=style.marker(rounds), clip_on=False)
     style.span(top, path, from_zero=True)
     top.set_ylabel("reward $R_t$\n(per unit of budget)", color=style.INK)
     style.caption(top, f"Rewards announced (policy: {found.reward.policy})")
     bottom.fill_between(range(rounds), paid, color=style.ORANGE, alpha=0.35, linewidth=0)
-    bottom.plot(paid, color=style.ORANGE, linewidth=1.2)
+    bottom.plot(paid, color=style.DARK_ORANGE, linewidth=1.2, label="of it, rewards")
     bottom.plot(cost, color=style.INK, linewidth=2.2, marker=style.marker(rounds), label="cost")
     style.span(bottom, cost, from_zero=True)
     bottom.set_ylabel("cost per round", color=style.INK)
     style.caption(bottom, "The server's expected cost: accuracy lost plus rewards paid, as it weighs them")
-    style.label_ends(
-        bottom,
-        [
-            style.EndLabel("cost", float(cost[-1]), style.INK),
-            style.EndLabel("of it, rewards", float(paid[-1]), style.DARK_ORANGE),
-        ],
-        panel_inches=1.9,
-    )
-    style.round_axis(top, rounds, words="")
+    style.legend(bottom)
+    style.round_axis(top, rounds, label="")
     style.round_axis(bottom, rounds)
     return figure
 
@@ -221,16 +176,3 @@ def payments(found: Equilibrium) -> FloatArray:
         for row, size in zip(budget, game.cohort_size, strict=True)
     ]
     return np.asarray((1.0 - game.accuracy_priority) * found.reward.path * np.array(spent))
-
-
-def _reward_title(found: Equilibrium) -> str:
-    path = found.reward.path
-    total = f"the run costs the server {_format.amount(float(found.cost.sum()))}"
-    if path.max() == 0.0:
-        return f"No reward is paid; {total}"
-    if np.ptp(path) <= 1e-9 * path.max():
-        return f"A constant reward of {_format.amount(path[0])}; {total}"
-    peak = int(path.argmax())
-    return (
-        f"Rewards peak at {_format.amount(path[peak])} in round {peak} and end at {_format.amount(path[-1])}; {total}"
-    )

@@ -26,7 +26,7 @@ from fedpcs.report import style
 _MOST_RESPONSE_TYPES = 300
 _MOST_WELFARE_TYPES = 20_000
 
-_MODE_WORDS: dict[ResponseMode, str] = {
+_MODE_LABELS: dict[ResponseMode, str] = {
     "exact": "exact\ndynamic programming",
     "costate": "costate\nTheorem 1, corrected",
     "paper": "paper\nAlgorithm 1 as printed",
@@ -38,11 +38,9 @@ def response_figure(found: Equilibrium) -> Figure:
     """Draw what a client gains by leaving the profile of each response mode, on this game's rewards."""
     game, _ = merge_types(found, _MOST_RESPONSE_TYPES)
     gains = {mode: _relative_gain(game, found.reward.path, mode) for mode in RESPONSE_MODES}
-    title = (
-        f"A client that leaves the printed formula gains {_format.gain(gains['paper'])}; "
-        f"one that leaves the exact best response, {_format.gain(gains['exact'])}"
+    figure, (axes,) = style.new_figure(
+        "What a client gains by deviating", note=merge_note(found, game), height_inches=4.0
     )
-    figure, (axes,) = style.new_figure(title, note=merge_note(found, game), height_inches=4.0)
     _draw_gains(axes, gains)
     return figure
 
@@ -60,7 +58,7 @@ def _draw_gains(axes: Axes, gains: dict[ResponseMode, float]) -> None:
     axes.bar_label(bars, [_format.gain(gain) for gain in gains.values()], padding=6, fontsize=10, color=style.INK)
     axes.set_xscale("log")
     axes.set_xlim(floor, 12.0 * max(1.0, values.max()))
-    axes.set_yticks(range(values.size), [_MODE_WORDS[mode] for mode in gains])
+    axes.set_yticks(range(values.size), [_MODE_LABELS[mode] for mode in gains])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _format.percent(value)))
@@ -79,23 +77,12 @@ def welfare_figure(found: Equilibrium) -> Figure:
         blind = mean_field.settle(replace(game, selection="budget-blind"), found.reward.path).profile
         worth, price = welfare.assess(budget, blind.budget, found.reward.path, game)
     note = " ".join((_bound_note(price), merge_note(found, game))).strip()
-    figure, (left, right) = style.new_figure(_welfare_title(worth, price), note=note, height_inches=4.4, num_columns=2)
+    figure, (left, right) = style.new_figure(
+        "Welfare and price of anarchy", note=note, height_inches=4.4, num_columns=2
+    )
     _draw_worth(left, worth)
     _draw_price(right, price)
     return figure
-
-
-def _welfare_title(worth: welfare.Welfare, price: welfare.PriceOfAnarchy) -> str:
-    if price.equilibrium is None:
-        return (
-            f"Welfare at the solution is {_format.amount(worth.equilibrium)}, not positive, "
-            "so a price of anarchy means nothing here"
-        )
-    share = worth.equilibrium / worth.optimum_bounded
-    other = "the budget-blind sampler's is not positive"
-    if price.budget_blind is not None:
-        other = f"{_format.share(worth.budget_blind / worth.optimum_bounded)} under a budget-blind sampler"
-    return f"Clients reach {_format.share(share)} of the best possible welfare; {other}"
 
 
 def _draw_worth(axes: Axes, worth: welfare.Welfare) -> None:
@@ -131,21 +118,12 @@ def _draw_price(axes: Axes, price: welfare.PriceOfAnarchy) -> None:
     axes.set_xscale("log")
     axes.set_xlim(0.9, 6.0 * max([2.0, *known]))
     for row, value, colour in rows:
-        if value is None:
-            words = "none: welfare not positive"
-            axes.annotate(
-                words,
-                (1.0, row),
-                (6, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=9,
-                color=style.GREY,
-            )
-            continue
-        axes.plot([1.0, value], [row, row], color=colour, linewidth=2.0)
-        axes.plot(value, row, "o", color=colour, markersize=8)
-        axes.annotate(_ratio(value), (value, row), (9, 0), textcoords="offset points", va="center", fontsize=9.5)
+        text = "none: welfare not positive" if value is None else _ratio(value)
+        place = 1.0 if value is None else value
+        axes.plot([1.0, place], [row, row], color=colour, linewidth=2.0)
+        if value is not None:
+            axes.plot(value, row, "o", color=colour, markersize=8)
+        axes.annotate(text, (place, row), (9, 0), textcoords="offset points", va="center", fontsize=9.5)
     axes.axvline(1.0, color=style.INK, linewidth=0.8)
     axes.set_ylim(3.55, -0.55)
     axes.set_yticks([])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from fedpcs import _format
 from fedpcs.report import style
-from fedpcs.report.palette import pens
+from fedpcs.report.palette import line_styles
 from fedpcs.studies.theory_quadratic import QuadraticTheory
 from fedpcs.studies.theory_run import TrialTheory
 
@@ -42,7 +41,7 @@ def progress_figure(trials: Sequence[TrialTheory]) -> Figure:
         for t, high in enumerate(reach):
             axes.plot([t, t + 1], [one.loss[t], high], color=style.PALE, linewidth=0.8, zorder=1.0)
         axes.plot(rounds[1:], reach, color=style.VERMILION, marker="v", markersize=4.5, linestyle="none")
-        style.round_axis(axes, one.loss.size, words="rounds done")
+        style.round_axis(axes, one.loss.size, label="rounds done")
         style.span(axes, heights, from_zero=True)
         style.caption(axes, one.sampler)
     axes = panels[0]
@@ -63,7 +62,7 @@ def account_figure(trials: Sequence[TrialTheory]) -> Figure:
     title += f"{_format.percent(worst.shares[worst.largest])} of what descent gains under {worst.sampler}"
     note = f"Sums over all rounds, {_seeds(trials[0])}, to second order in the step."
     figure, (axes,) = style.new_figure(title, note=note, height_inches=1.8 + 0.32 * len(trials) * len(_PARTS))
-    looks = pens(one.sampler for one in trials)
+    looks = line_styles(one.sampler for one in trials)
     room = len(trials) + 1
     for row, part in enumerate(_PARTS):
         for k, one in enumerate(trials):
@@ -114,29 +113,10 @@ def quadratic_figure(found: QuadraticTheory) -> Figure:
     high = max(float(values.max()) for values, *_ in lines.values())
     axes.set_ylim(max(low, found.measured.value.min() / 30.0) / 1.5, high * 1.5)
     axes.yaxis.set_minor_formatter(NullFormatter())
-    style.round_axis(axes, rounds.size, words="rounds done")
+    style.round_axis(axes, rounds.size, label="rounds done")
     axes.set_ylabel("F(w) − F*", color=style.INK)
-    _label_log_ends(axes, ends)
+    style.label_ends(axes, ends)
     return figure
-
-
-def _label_log_ends(axes: Axes, ends: Sequence[style.EndLabel]) -> None:
-    """Write labels beside lines on a logarithmic axis; their heights are logarithms."""
-    low, high = np.log10(axes.get_ylim())
-    ordered = sorted(ends, key=lambda label: label.height)
-    heights = style.spread_out(np.array([label.height for label in ordered]), (high - low) * 0.055, low, high)
-    for label, height in zip(ordered, heights, strict=True):
-        axes.annotate(
-            label.text,
-            (1.0, float(10.0**height)),
-            (7, 0),
-            xycoords=axes.get_yaxis_transform(),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=label.colour,
-            annotation_clip=False,
-        )
 
 
 def _reach(trial: TrialTheory) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

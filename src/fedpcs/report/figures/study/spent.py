@@ -1,0 +1,82 @@
+"""What each client spent, from the least to the most: read from the trials' ledgers."""
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+
+from fedpcs import _format
+from fedpcs._validate import FloatArray
+from fedpcs.errors import CorruptFile, FedpcsError
+from fedpcs.privacy.budget import Rho
+from fedpcs.privacy.conversion import Method, to_epsilon
+from fedpcs.privacy.ledger import PrivacyLedger
+from fedpcs.report import style
+from fedpcs.report.figures.lines import styles_of, thinned
+from fedpcs.report.page import NothingToDraw
+from fedpcs.studies.results import Group, Track, TrialData
+from fedpcs.trial.round_log import known_client
+
+TOPIC, ORDER = "Privacy spent by each client", 35
+_WIDE_RANGE = 10.0  # of samplers' greatest ε, beyond which the lesser would lie on the axis
+
+
+def draw(group: Group) -> Figure:
+    """Draw ε of each sampler's clients, all seeds together, from the one that spent least to the most."""
+    spent, unread = {}, {}
+    for series in group.series:
+        try:
+            if series.done:
+                spent[series.sampler] = np.sort(np.concatenate([epsilon_of(one) for one in series.done]))
+        except FedpcsError as error:
+            unread[series.sampler] = str(error)
+    greatest = [float(values[-1]) for values in spent.values()]
+    if not spent or max(greatest) == 0.0:
+        reason = "; ".join(f"{name}: {error}" for name, error in unread.items())
+        raise NothingToDraw(reason or "No client has spent anything in a trial that is done.")
+    delta = _format.amount(float(group.series[0].trials[0].cell.config.privacy.delta))
+    note = "Finished trials of all seeds together. Clients never drawn spent nothing."
+    note += "".join(f" Not drawn, as a ledger cannot be read: {name}: {error}" for name, error in unread.items())
+    figure, (axes,) = style.new_figure(TOPIC, note=note, height_inches=3.5)
+    styles, is_log = styles_of(group), max(greatest) > _WIDE_RANGE * min(greatest) > 0.0
+    for name, values in spent.items():
+        shown = thinned(Track((np.arange(values.size) + 1.0) / values.size, values))
+        drawn = np.where(shown.values > 0.0, shown.values, np.nan) if is_log else shown.values
+        axes.plot(shown.rounds, drawn, **styles[name].line)
+    every = np.concatenate(list(spent.values()))
+    if is_log:
+        axes.set_yscale("log")
+        style.log_ticks(axes.yaxis, float(every[every > 0.0].min()), float(every.max()))
+    else:
+        style.span(axes, every, from_zero=True)
+    axes.set_xlim(-0.01, 1.01)
+    axes.xaxis.set_major_locator(MultipleLocator(0.25))
+    style.percent_ticks(axes.xaxis)
+    axes.set_xlabel("clients, from the least spent to the most", color=style.INK)
+    axes.set_ylabel(f"ε of a client at δ = {delta}{', log scale' if is_log else ''}", color=style.INK)
+    style.legend(axes)
+    return figure
+
+
+def epsilon_of(one: TrialData) -> FloatArray:
+    """Return (clients,) what each client of a finished trial spent, by its ledger; zero for those never drawn.
+
+    Raises:
+        CorruptFile: The ledger cannot be read, or does not agree with the result.
+    """
+    config, path = one.cell.config, one.ledger
+    epsilon = np.zeros(config.data.num_clients)
+    if not config.privacy.is_private:
+        return epsilon
+    if not path.is_file() or path.stat().st_size == 0:  # opened, it would become a new ledger
+        raise CorruptFile(f"{path}: is not there, or empty.")
+    law: Method = "tight" if config.privacy.noise == "exact" else "exact"
+    with PrivacyLedger.open(path) as ledger:
+        # Under the name of the study that ran it: another that shares the trial may be called otherwise.
+        name = one.manifest.config["name"]
+        totals = ledger.totals(f"{name}/{one.cell.sampler}/{one.cell.seed}", 0, config.rounds)
+    cost = {nanos: to_epsilon(Rho(nanos), float(config.privacy.delta), law) for nanos in set(totals.values())}
+    for client, nanos in totals.items():
+        epsilon[known_client(client, epsilon.size, path)] = cost[nanos]
+    if len(totals) != (known := one.outcome.spent.num_clients):
+        raise CorruptFile(f"{path}: {len(totals)} clients spent something by it, {known} by the trial's result.")
+    return epsilon

@@ -1,0 +1,1 @@
+"""`fedpcs audit`: canaries through real pipelines, and whether these keep their claims."""

@@ -1,0 +1,1 @@
+"""`fedpcs doctor`: whether an installation works, and what a run will meet."""
