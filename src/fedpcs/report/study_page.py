@@ -186,7 +186,7 @@ def _written(value: Any) -> str:
 def provenance(trials: Sequence[TrialData]) -> dict[str, str]:
     """Return what trials ran on, and how long they took."""
     values: dict[str, dict[str, None]] = {}
-    for manifest in dict.fromkeys(one.manifest.model_dump_json() for one in trials):
+    for manifest in dict.fromkeys(json.dumps(one.manifest.model_dump()) for one in trials):
         for name, value in json.loads(manifest).items():
             if name in ("data", "libraries", "own_code"):
                 for key, item in value.items():
