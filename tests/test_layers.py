@@ -96,12 +96,10 @@ STILL_MANY_IMPORTS = {
     "fedpcs.engines.flower.client_books",
     "fedpcs.engines.flower.strategy",
     "fedpcs.exhibits.ablation",
-    "fedpcs.exhibits.accuracy_table",
     "fedpcs.exhibits.data_distribution",
     "fedpcs.exhibits.privacy_usage",
     "fedpcs.exhibits.reproduce",
     "fedpcs.exhibits.useful_privacy",
-    "fedpcs.learning.client",
     "fedpcs.learning.server",
     "fedpcs.studies.theory_run",
     "fedpcs.trial.assemble",
@@ -114,7 +112,6 @@ STILL_MANY_FILES = {
     "game",
     "learning",
     "sampling",
-    "studies",
     "trial",
 }
 STILL_LONG = {

@@ -84,8 +84,9 @@ def absent(tmp_path_factory):
 
 def alike(config):
     """The plan with one budget and one pay for all, so that an update fits any round and any client."""
-    budget = prepared(config).plan.schedule.budget
-    return {"budget": np.full_like(budget, 0.05), "pay": np.ones_like(budget)}
+    schedule = prepared(config).plan.schedule
+    budget, pay = np.full_like(schedule.budget, 0.05), np.ones_like(schedule.budget)
+    return {"schedule": dataclasses.replace(schedule, budget=budget, pay=pay)}
 
 
 def ridden(folder, mode, ride):

@@ -54,7 +54,9 @@ def test_plan_is_what_private_training_adds(batch_size, local_epochs):
         found = planned(0.3, num_samples, batch_size=batch_size, local_epochs=local_epochs, **how)
         assert found == pytest.approx(update.noise_stddev, rel=1e-8)
         plan = ClientPlan(batch_size=batch_size, local_epochs=local_epochs, **how)
-        claim = NoiseClaim(update.noise_stddev, update.signal_bound, is_adaptive=len(update.steps) > 1)
+        claim = NoiseClaim(
+            update.noise_stddev, update.signal_bound, is_adaptive=int(plan.local_steps(np.array([num_samples]))[0]) > 1
+        )
         expected = honest_norms(21, claim, 1e-6)
         found = honest_range(plan, Rho.of(0.3), num_samples, 21)
         assert (found.least, found.most) == pytest.approx(expected, rel=2e-3)

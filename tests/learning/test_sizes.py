@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from toy_clients import SIZES, answer, linear, side_of, task, toy_data
 
+from fedpcs.deploy.roster import size_cap
 from fedpcs.errors import InvalidInput
+from fedpcs.game.population import MOST_SAMPLES
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.noise_plan import noise_power
-from fedpcs.learning.sizes import MOST_SAMPLES, size_cap
 
 
 @pytest.mark.parametrize("lie", [10**3, 2 * 10**9, 2**32, 10**12])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -95,12 +94,6 @@ def test_the_bound_that_assumes_nothing_holds_where_nothing_is_gaussian():
     assert np.mean(found) > 0.3 * epsilon
 
 
-def test_the_bound_that_assumes_nothing_does_not_depend_on_the_scale_of_scores():
-    held_in, held_out = gaussian_scores(2.0, 500, 0)
-    plain = lower_bounds(held_in, held_out, claim_of(2.0)).clopper_pearson
-    assert lower_bounds(np.exp(held_in), np.exp(held_out), claim_of(2.0)).clopper_pearson == plain
-
-
 def test_the_gaussian_bound_holds_for_canaries_of_unequal_difficulty():
     claim = claim_of(0.5)
     found = []
@@ -150,25 +143,6 @@ def test_bounds_agree_with_another_library_s_intervals():
     assert found.clopper_pearson < max(candidates), "rounded down"
 
 
-def test_more_canaries_show_more():
-    claim = claim_of(1.0)
-    small, large = (lower_bounds(*gaussian_scores(claim.distance, n, 0), claim) for n in (100, 20_000))
-    assert small.gaussian < large.gaussian < claim.epsilon
-    assert small.clopper_pearson < large.clopper_pearson
-    assert small.ceiling < large.ceiling
-    assert large.gaussian > 0.95 * claim.epsilon
-
-
-def test_a_higher_confidence_lowers_every_bound():
-    claim = claim_of(1.0)
-    scores = gaussian_scores(claim.distance, 500, 0)
-    found = [lower_bounds(*scores, claim, confidence=confidence) for confidence in (0.8, 0.95, 0.999, 1.0 - 1e-9)]
-    for first, second in itertools.pairwise(found):
-        assert first.clopper_pearson > second.clopper_pearson
-        assert first.gaussian > second.gaussian
-        assert first.ceiling > second.ceiling
-
-
 def infinite_scores() -> AuditResult:
     return audit_scores(np.full(100, math.inf), np.full(100, -math.inf), claim_of(0.5))
 
@@ -188,12 +162,6 @@ def test_scores_that_are_all_alike_say_nothing(score):
     assert found.auc == 0.5
     assert (found.bounds.clopper_pearson, found.bounds.gaussian) == (0.0, 0.0)
     assert not found.is_contradicted
-
-
-def test_an_attack_that_points_the_wrong_way_shows_nothing():
-    held_in, held_out = gaussian_scores(-4.0, 500, 0)
-    found = lower_bounds(held_in, held_out, claim_of(1.0))
-    assert (found.clopper_pearson, found.gaussian) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("rounding", [8, 1, 0])
@@ -230,13 +198,6 @@ def test_a_score_at_the_threshold_is_a_guess_of_out():
     assert lower_bounds(np.zeros(50), -np.ones(50), claim).gaussian == 0.0
     moved = lower_bounds(np.full(50, 3.0), np.full(50, 2.0), claim, threshold=2.5)
     assert moved.gaussian == moved.ceiling
-
-
-def test_scores_are_left_as_they_were():
-    held_in, held_out = gaussian_scores(1.0, 50, 0)
-    before = held_in.copy(), held_out.copy()
-    audit_scores(held_in, held_out, claim_of(0.5))
-    np.testing.assert_array_equal((held_in, held_out), before)
 
 
 @pytest.mark.parametrize(
@@ -323,17 +284,6 @@ def test_another_shape_of_the_same_variance_is_seen():
     flat = rng.uniform(-math.sqrt(3.0), math.sqrt(3.0), (300, 300))
     assert failures(flat) == {"noise shape"}
     assert "noise shape" in failures(rng.laplace(0.0, math.sqrt(0.5), (300, 300)))
-
-
-def test_the_shape_is_scipy_s_kolmogorov_smirnov_test():
-    residuals = noise(40, 50)
-    gap, p_value = stats.kstest(residuals.ravel(), "norm", method="asymp")
-    (shape,) = (check for check in check_noise_law(residuals) if check.name == "noise shape")
-    assert shape.words == f"distribution within {gap:.1e} of normal, p = {p_value:.2g}"
-
-
-def test_a_shift_is_seen():
-    assert "noise shape" in failures(noise() + 0.01)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])

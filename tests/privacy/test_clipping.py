@@ -4,7 +4,6 @@ Each Hypothesis example is a small data set of awkward rows; every row of it is 
 each of these pairs counts as one case. The counts are asserted.
 """
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +15,6 @@ from hypothesis.extra import numpy as hnp
 
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate, bounded_mean, clip_rows, clip_update
-from fedpcs.privacy.events import Relation
 
 ROUNDING = 1.0 + 1e-6
 AWKWARD = [0.0, -0.0, 1.0, -3.0, 1e300, -1e300, 1e-300, 5e-324, -5e-324, 1.7e308, 6e-8, 65504.0]
@@ -58,7 +56,7 @@ def test_a_replaced_record_moves_the_mean_by_at_most_its_sensitivity():
         nonlocal num_cases
         rows, others = batch
         before = clip_rows(rows, bound)
-        limit = before.sensitivity(Relation.REPLACE_ONE)
+        limit = before.sensitivity
         assert limit == pytest.approx(2 * bound / len(rows), rel=1e-12)
         for index in range(len(rows)):
             for other in [*others, rows[index - 1]]:
@@ -66,29 +64,6 @@ def test_a_replaced_record_moves_the_mean_by_at_most_its_sensitivity():
                 neighbour[index] = other
                 assert distance(before.value, clip_rows(neighbour, bound).value) <= limit * ROUNDING
                 num_cases += 1
-
-    check()
-    assert num_cases >= 10 * some.max_examples
-
-
-def test_a_record_more_or_less_moves_the_mean_by_at_most_its_sensitivity():
-    """The announced batch size divides both sums: a neighbour has another number of rows, and the same divisor."""
-    num_cases, some = 0, cases(300)
-
-    @some
-    @given(batch=batches(), bound=bounds, spare=st.integers(0, 3))
-    def check(batch, bound, spare):
-        nonlocal num_cases
-        rows, others = batch
-        announced = len(rows) + 1 + spare
-        before = clip_rows(rows, bound, announced)
-        limit = before.sensitivity(Relation.ADD_REMOVE)
-        assert limit == pytest.approx(bound / announced, rel=1e-12)
-        removed = [np.delete(rows, index, axis=0) for index in range(len(rows))]
-        added = [np.vstack([rows[:index], other, rows[index:]]) for index in range(len(rows)) for other in others]
-        for neighbour in removed + added:
-            assert distance(before.value, clip_rows(neighbour, bound, announced).value) <= limit * ROUNDING
-            num_cases += 1
 
     check()
     assert num_cases >= 10 * some.max_examples
@@ -176,7 +151,7 @@ def test_the_sensitivity_covers_what_one_record_does_to_the_rounding_of_the_sum(
     one, other = (clip_rows(batch, 1.0) for batch in batches)
     moved = Fraction(float(one.value[0])) - Fraction(float(other.value[0]))
     assert moved > Fraction(2, num_records) * (1 + Fraction(1, 10**11))
-    assert moved <= Fraction(one.sensitivity(Relation.REPLACE_ONE))
+    assert moved <= Fraction(one.sensitivity)
 
 
 def test_many_equal_rows_are_accepted_though_their_sum_rounds():
@@ -211,11 +186,6 @@ def test_squares_that_overflow_or_vanish_do_not_change_the_result(scale):
         assert found.tolist() == (np.array([3.0, 4.0]) * scale).tolist()
 
 
-def test_a_parameter_without_dimensions_is_clipped_like_any_other():
-    assert clip_update([np.float32(2.0)], 1.0).value == pytest.approx([1.0])
-    assert clip_update([3.0, np.array([[4.0]])], 1.0).value == pytest.approx([0.6, 0.8])
-
-
 def test_dtypes_are_clipped_together_in_float64():
     mixed = [np.array([3], dtype=np.int8), np.array([4.0], dtype=np.float16), np.array([12.0], dtype=np.float32)]
     found = clip_update(mixed, 1.0)
@@ -223,14 +193,13 @@ def test_dtypes_are_clipped_together_in_float64():
     assert found.value.dtype == np.float64
 
 
-def test_what_is_not_finite_counts_as_zero_and_is_counted():
+def test_what_is_not_finite_counts_as_zero():
     rows = np.array([[1.0, 0.0], [np.nan, 0.0], [0.0, np.inf], [0.0, 1.0], [-np.inf, np.nan]])
     found = clip_rows(rows, 10.0)
     assert found.value.tolist() == [0.2, 0.2]
-    assert (found.num_zeroed, found.num_records) == (3, 5)
+    assert found.num_records == 5
     update = clip_update([rows, [1.0]], 10.0)
-    assert (update.num_zeroed, update.value.any()) == (1, False)
-    assert clip_update([[1.0]], 10.0).num_zeroed == 0
+    assert not update.value.any()
 
 
 def test_input_is_left_as_it_was_and_output_cannot_be_changed():
@@ -288,9 +257,9 @@ def test_a_sum_that_no_clipped_records_can_have_is_refused(total):
 
 
 def test_a_sum_of_clipped_records_becomes_their_mean():
-    found = bounded_mean(np.array([3.0, 4.0]), 1.0, 5, num_zeroed=2)
+    found = bounded_mean(np.array([3.0, 4.0]), 1.0, 5)
     assert found.value == pytest.approx([0.6, 0.8])
-    assert (found.num_records, found.num_zeroed) == (5, 2)
+    assert found.num_records == 5
 
 
 @pytest.mark.parametrize("bad", [[], [[]], [np.empty((0, 2))]])
@@ -316,11 +285,3 @@ def test_what_is_not_a_real_number_is_refused(bad):
         clip_update([bad], 1.0)
     with pytest.raises(InvalidInput, match="real numbers"):
         clip_rows([bad], 1.0)
-
-
-def test_sensitivities_of_a_mean_are_those_of_its_relations():
-    mean = clip_rows(np.ones((4, 2)), 3.0)
-    found = [mean.sensitivity(relation) for relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE, Relation.ANY_TWO)]
-    assert found == pytest.approx([0.75, 1.5, 6.0], rel=1e-12)
-    assert clip_update([[1.0]], 3.0).sensitivity == 6.0
-    assert math.isclose(clip_rows(np.ones((1, 1)), 3.0, 60_000).sensitivity(Relation.REPLACE_ONE), 1e-4, rel_tol=2e-6)

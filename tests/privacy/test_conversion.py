@@ -1,6 +1,5 @@
 """ε is never under-reported, and as low as theory allows: against closed forms, 50 digits and two other libraries."""
 
-import dataclasses
 import functools
 import importlib
 import math
@@ -16,7 +15,7 @@ from test_budget import NEVER_NUMBERS, ODD_NUMBERS, answer
 
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
-from fedpcs.privacy.conversion import METHODS, epsilon_profile, to_delta, to_epsilon, to_rho
+from fedpcs.privacy.conversion import METHODS, to_delta, to_epsilon, to_rho
 
 DELTAS = [10.0**-places for places in range(3, 13)]
 # ρ: standard, tight and exact ε at δ = 1e-5, tight and exact at δ = 1e-6. The tight ones agree with the code of
@@ -178,30 +177,6 @@ def test_a_delta_stays_private_where_its_terms_cancel(method):
 # Against grids
 
 
-def opacus_epsilon(rho, delta):
-    accountant = peer("opacus.accountants").RDPAccountant()
-    accountant.history = [(1.0 / math.sqrt(2.0 * rho), 1.0, 1)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "optimal order is the largest alpha": the fault measured here
-        return accountant.get_epsilon(delta)
-
-
-def dp_accounting_epsilon(rho, delta):
-    return peer("dp_accounting.rdp").RdpAccountant().compose(peer("dp_accounting").ZCDpEvent(rho)).get_epsilon(delta)
-
-
-@pytest.mark.parametrize("delta", [1e-5, 1e-6])
-def test_tight_is_never_above_accountants_with_a_fixed_grid_of_orders(delta):
-    for rho in PUBLISHED:
-        assert to_epsilon(rho, delta) <= min(dp_accounting_epsilon(rho, delta), opacus_epsilon(rho, delta))
-
-
-def test_tight_is_five_percent_below_both_grids_and_fifty_nine_below_one():
-    assert round(1.0 - to_epsilon(1e-3, 1e-5) / dp_accounting_epsilon(1e-3, 1e-5), 3) == 0.051
-    assert round(1.0 - to_epsilon(1e-3, 1e-5) / opacus_epsilon(1e-3, 1e-5), 3) == 0.051
-    assert round(1.0 - to_epsilon(1e-4, 1e-5) / opacus_epsilon(1e-4, 1e-5), 2) == 0.59
-
-
 # There and back
 
 
@@ -211,23 +186,6 @@ def test_a_budget_comes_back_from_its_epsilon_no_larger_and_within_a_billionth(r
     epsilon = to_epsilon(rho, delta, method)
     assume(epsilon > 0.0)
     assert rho * (1.0 - 1e-9) <= to_rho(epsilon, delta, method) <= rho
-
-
-@thousand
-@given(epsilons, deltas, methods)
-def test_calibration_never_overspends(epsilon, delta, method):
-    rho = to_rho(epsilon, delta, method)
-    assert rho > 0.0
-    assert to_epsilon(rho, delta, method) <= epsilon
-    assert to_epsilon(rho * (1.0 + 1e-9), delta, method) > epsilon
-
-
-@thousand
-@given(rhos, deltas, methods)
-def test_delta_and_epsilon_are_inverse(rho, delta, method):
-    epsilon = to_epsilon(rho, delta, method)
-    assert to_delta(rho, epsilon, method) <= delta * (1.0 + 1e-10)
-    assert epsilon == 0.0 or to_delta(rho, epsilon, method) >= delta * (1.0 - 1e-6)
 
 
 # Shape
@@ -253,13 +211,8 @@ def test_a_larger_budget_or_a_smaller_epsilon_never_means_less_delta(rho, epsilo
 @thousand
 @given(st.floats(-300.0, 15.0), deltas)
 def test_exact_is_at_most_tight_is_at_most_standard(exponent, delta):
-    found = epsilon_profile(10.0**exponent, delta)
-    assert found.exact <= found.tight <= found.standard
-
-
-def test_a_profile_is_the_three_conversions():
-    found = epsilon_profile(Rho.of(0.5), 1e-5)
-    assert dataclasses.astuple(found) == (0.5, 1e-5, *(to_epsilon(0.5, 1e-5, method) for method in METHODS))
+    exact, tight, standard = (to_epsilon(10.0**exponent, delta, method) for method in METHODS)
+    assert exact <= tight <= standard
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -286,8 +239,6 @@ def is_private(method, rho, epsilon, delta):
 CONVERSIONS = {
     ("to_epsilon", "rho"): lambda value, method: (value, to_epsilon(value, 1e-5, method), 1e-5),
     ("to_epsilon", "delta"): lambda value, method: (0.5, to_epsilon(0.5, value, method), value),
-    ("epsilon_profile", "rho"): lambda value, method: (value, getattr(epsilon_profile(value, 1e-5), method), 1e-5),
-    ("epsilon_profile", "delta"): lambda value, method: (0.5, getattr(epsilon_profile(0.5, value), method), value),
     ("to_rho", "epsilon"): lambda value, method: (to_rho(value, 1e-5, method), value, 1e-5),
     ("to_rho", "delta"): lambda value, method: (to_rho(2.0, value, method), 2.0, value),
     ("to_delta", "rho"): lambda value, method: (value, 2.0, to_delta(value, 2.0, method)),

@@ -1,9 +1,8 @@
-"""Releases compose by adding; steps on disjoint batches cost each record what its own batches cost."""
+"""Releases compose by adding, and levels to the weakest."""
 
 import dataclasses
 import itertools
 from fractions import Fraction
-from numbers import Integral
 
 import pytest
 from cases import cases
@@ -15,13 +14,10 @@ from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.privacy.events import (
     CLIENT_LEVEL,
     RECORD_LEVEL,
-    Batch,
     Event,
     Family,
     Relation,
-    Step,
     compose,
-    compose_steps,
     weakest,
 )
 from fedpcs.privacy.modes.paper import PAPER
@@ -33,18 +29,6 @@ budgets = st.integers(0, 10**12).map(Rho)
 
 def release(rho, level=None, **changes):
     return Event(rho, CLIENT_LEVEL if level is None else level, "secure", Family.GAUSSIAN, **changes)
-
-
-def step(rho, epoch, index):
-    return Step(release(rho, RECORD_LEVEL), Batch(epoch, index))
-
-
-def drawn_step(number):
-    """One of 4 × 4 batches and a cost, from a single number: lists of them are drawn faster."""
-    return step(Rho(number // 16), number % 4, number // 4 % 4)
-
-
-trainings = st.lists(st.integers(0, 10**9).map(drawn_step), max_size=12)
 
 
 # Releases
@@ -69,35 +53,7 @@ def test_a_million_releases_add_up_exactly():
 
 
 def test_no_release_costs_nothing():
-    assert compose([]) == compose_steps([]) == Rho(0)
-
-
-# Steps of one local training
-
-
-def dearest_record(steps):
-    """Slow twin: every way a record can be dealt to one batch of each epoch, and what its own steps cost it."""
-    epochs = sorted({each.batch.epoch for each in steps})
-    batches = [sorted({each.batch.index for each in steps if each.batch.epoch == epoch}) for epoch in epochs]
-    costs = []
-    for dealt in itertools.product(*batches):
-        seen = dict(zip(epochs, dealt, strict=True))
-        costs.append(sum(each.event.rho.nanos for each in steps if seen[each.batch.epoch] == each.batch.index))
-    return Rho(max(costs))
-
-
-@thousand
-@given(trainings)
-def test_a_training_costs_what_it_costs_the_record_worst_placed_whatever_the_order(steps):
-    assert compose_steps(steps) == compose_steps(steps[::-1]) == dearest_record(steps)
-    assert compose_steps(steps) <= compose(each.event for each in steps)
-
-
-def test_batches_share_an_epoch_but_epochs_and_repeats_add_up():
-    rho = Rho.of(0.25)
-    assert compose_steps([step(rho, 0, index) for index in range(8)]) == rho
-    assert compose_steps([step(rho, epoch, 0) for epoch in range(8)]) == 8 * rho
-    assert compose_steps([step(rho, 0, 0)] * 8) == 8 * rho
+    assert compose([]) == Rho(0)
 
 
 # Levels and promises
@@ -141,11 +97,3 @@ def test_an_event_cannot_be_changed():
 def test_an_event_takes_no_bare_number_for_its_cost():
     for bad in (*NEVER_NUMBERS, *ODD_NUMBERS):
         assert answer(release, "rho", bad) is None
-
-
-@pytest.mark.parametrize(("field", "other"), [("epoch", "index"), ("index", "epoch")])
-def test_a_batch_is_numbered_by_whole_numbers_only(field, other):
-    for number in (*NEVER_NUMBERS, *ODD_NUMBERS):
-        is_number = isinstance(number, Integral) and not isinstance(number, bool) and number >= 0
-        found = answer(lambda value: Batch(**{field: value, other: 0}), field, number)
-        assert found == (Batch(**{field: int(number), other: 0}) if is_number else None)

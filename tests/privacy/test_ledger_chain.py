@@ -41,7 +41,7 @@ def answers(ledger):
     """All a ledger can be asked."""
     clients = ledger.clients()
     of_each = [(ledger.spent(c), ledger.limit(c), ledger.remaining(c), ledger.owed(client=c)) for c in clients]
-    rest = ledger.owed(), ledger.totals(RUN, 0, 10**6), ledger.epsilon_spread(1e-5), ledger.num_rows()
+    rest = ledger.owed(), ledger.totals(RUN, 0, 10**6), ledger.num_rows()
     return clients, of_each, list(ledger.charges()), rest
 
 

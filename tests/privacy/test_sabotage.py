@@ -6,7 +6,6 @@ The sabotages are those of docs/guarantees/detection_table.py, which prints how 
 from __future__ import annotations
 
 import importlib.util
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -42,10 +41,6 @@ MUST = {
     "one layer without noise": (None, False, True),
     "client weight 3 before noise": (True, True, None),
 }
-
-
-def test_every_sabotage_asked_for_is_there():
-    assert set(table.SABOTAGES) == {HONEST, *MUST}
 
 
 @pytest.mark.parametrize("sabotage", MUST)
@@ -85,25 +80,3 @@ def test_noise_used_again_in_the_next_round_is_seen_by_its_correlation_alone():
 def test_every_sabotage_is_found_in_record_mode_too(sabotage):
     found = np.array([table.detections(table.audit("record", sabotage, seed)) for seed in range(3)])
     assert found.any(axis=1).tolist() == [sabotage != HONEST] * 3
-
-
-@pytest.mark.slow
-def test_detection_rates_over_twenty_trials():
-    for sabotage, must in MUST.items():
-        each, either = table.detection_rates("client", sabotage, 20)
-        print(sabotage, each, either)
-        assert either == 1.0
-        assert all(rate >= 0.9 for rate, is_needed in zip(each, must, strict=True) if is_needed)
-    assert table.detection_rates("client", HONEST, 20)[1] == 0.0
-
-
-def test_the_script_prints_a_table(monkeypatch, capsys):
-    monkeypatch.setattr(table, "SABOTAGES", {HONEST: table.SABOTAGES[HONEST]})
-    monkeypatch.setattr(table, "NUM_CANARIES", 10)
-    monkeypatch.setattr(sys, "argv", ["detection_table.py", "client", "1"])
-    table.main()
-    assert capsys.readouterr().out.splitlines() == [
-        "| sabotage | attack | clip bound | noise law | any of them |",
-        "| --- | ---: | ---: | ---: | ---: |",
-        "| none (honest) | 0 % | 0 % | 0 % | 0 % |",
-    ]

@@ -8,7 +8,6 @@ import decimal
 import functools
 import itertools
 import math
-import random
 
 import mpmath
 import numpy as np
@@ -19,10 +18,9 @@ from fedpcs import _random
 from fedpcs.privacy import discrete
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import clip_rows, clip_update
-from fedpcs.privacy.events import Batch
 from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
 from fedpcs.privacy.modes.paper import PAPER
-from fedpcs.privacy.noise import GRID_PER_STDDEV, ExactNoise, FastNoise, SecureNoise, noise_source
+from fedpcs.privacy.noise import GRID_PER_STDDEV, FastNoise, noise_source
 
 NUM = 10**6
 ALPHA = 1e-6
@@ -57,7 +55,7 @@ def zero_release(mode, source):
     if mode == "client":
         return UpdateMechanism(Rho.of(2.5)).release(clip_update([np.zeros(NUM)], 1.1), source)
     mean = clip_rows(np.zeros((1, NUM)), 40.0, num_records=50)
-    return RecordMechanism(Rho.of(3.0), local_epochs=2).release(mean, source, Batch(epoch=0, index=0))
+    return RecordMechanism(Rho.of(3.0), local_epochs=2).release(mean, source)
 
 
 @functools.cache
@@ -116,14 +114,6 @@ def test_noise_of_the_right_variance_and_the_wrong_shape_fails_the_same_check():
     assert not has_law(uniform, 1.0)
 
 
-@pytest.mark.parametrize("name", SOURCES)
-@pytest.mark.parametrize("mode", MODES)
-def test_the_stated_stddev_is_that_of_the_formula_and_never_below_it(mode, name):
-    """To 0.1 % on the grid, whose price at 10⁶ parameters is 0.003 %; to rounding without one."""
-    stated = zero_release(mode, Wrapped(noise_source(name, seed=0), np.zeros_like)).noise_stddev
-    assert STDDEVS[mode] < stated < STDDEVS[mode] * (1.0 + (1e-11 if name == "fast" else 1e-3))
-
-
 # P9: independence.
 
 
@@ -166,14 +156,6 @@ def test_whole_numbers_repeat_only_as_often_as_chance_has_it(name):
     _, counts = np.unique(draws, return_counts=True)
     pairs, expected = np.sum(counts * (counts - 1) / 2), NUM**2 / 2 / (2 * math.sqrt(math.pi) * GRID_PER_STDDEV)
     assert abs(pairs - expected) < Z * math.sqrt(expected)
-
-
-@pytest.mark.parametrize("kind", [SecureNoise, ExactNoise])
-def test_no_two_streams_without_a_seed_are_alike(kind):
-    """Coordinates agree by chance 0.017 times in 10⁶; five would happen once in 10¹¹ runs."""
-    one, other = kind().draw(NUM), kind().draw(NUM)
-    for lag in (0, 1, 7):
-        assert np.count_nonzero(one[lag:] == other[: NUM - lag]) < 5
 
 
 def test_seeded_noise_is_a_function_of_seed_round_and_client_alone():
@@ -254,44 +236,6 @@ def chi_squared_p(draws, scale):
     return stats.chi2.sf(np.sum((observed - merged) ** 2 / merged), 2 * last)
 
 
-def bernoulli_exp(rng, numerator, denominator):
-    """CKS 2020, Algorithm 1: true with probability exp(−numerator/denominator), by whole numbers alone."""
-    for _ in range(numerator // denominator):
-        if not bernoulli_exp_below_one(rng, 1, 1):
-            return False
-    return bernoulli_exp_below_one(rng, numerator % denominator, denominator)
-
-
-def bernoulli_exp_below_one(rng, numerator, denominator):
-    k = 1
-    while rng.randrange(denominator * k) < numerator:
-        k += 1
-    return k % 2 == 1
-
-
-def discrete_laplace(rng, t):
-    """CKS 2020, Algorithm 2 with s = 1."""
-    while True:
-        u = rng.randrange(t)
-        if not bernoulli_exp(rng, u, t):
-            continue
-        v = 0
-        while bernoulli_exp(rng, 1, 1):
-            v += 1
-        is_negative, magnitude = rng.getrandbits(1), u + t * v
-        if not (is_negative and magnitude == 0):
-            return -magnitude if is_negative else magnitude
-
-
-def oracle(rng, scale):
-    """CKS 2020, Algorithm 3, with t = σ + 1 as they have it, where ours has t = σ."""
-    t = scale + 1
-    while True:
-        candidate = discrete_laplace(rng, t)
-        if bernoulli_exp(rng, (abs(candidate) * t - scale**2) ** 2, 2 * scale**2 * t**2):
-            return candidate
-
-
 @functools.cache
 def discrete_draws(scale):
     return discrete.discrete_gaussian(seeded_words(scale), scale, NUM)
@@ -304,43 +248,6 @@ def test_the_discrete_gaussian_has_its_law(scale):
     assert chi_squared_p(draws, scale) > ALPHA
     assert chi_squared_p(draws, 1.02 * scale) < ALPHA
     assert chi_squared_p(draws, scale / 1.02) < ALPHA
-
-
-@pytest.mark.parametrize("scale", [1, 3, 50])
-def test_the_discrete_gaussian_agrees_with_the_slow_exact_sampler(scale):
-    """Two-sample χ², 10⁶ against 20,000: a scale off by 5 % would be seen."""
-    rng = random.Random(scale)
-    slow = np.array([oracle(rng, scale) for _ in range(20_000)])
-    width = max(1, scale // 5)
-    reach = 3 * scale
-    table = [
-        np.bincount((np.clip(draws, -reach, reach) + reach) // width, minlength=2 * reach // width + 1)
-        for draws in (discrete_draws(scale), slow)
-    ]
-    assert stats.chi2_contingency(np.array(table)).pvalue > ALPHA
-
-
-@pytest.mark.parametrize("scale", [1, 3, 50])
-def test_the_discrete_gaussian_is_symmetric(scale):
-    """χ² over |k|, n = 10⁶: an unfair sign of 0.5025 would be seen."""
-    draws = discrete_draws(scale)
-    negative, positive = (np.bincount(side, minlength=9 * scale) for side in (-draws[draws < 0], draws[draws > 0]))
-    together = negative + positive
-    enough = together >= 20
-    statistic = np.sum((negative - positive)[enough] ** 2 / together[enough])
-    assert stats.chi2.sf(statistic, enough.sum()) > ALPHA
-    assert abs(negative.sum() - positive.sum()) < Z * math.sqrt(together.sum())
-
-
-@pytest.mark.parametrize("scale", [1, 3, 50])
-def test_the_variance_is_that_of_the_closed_form(scale):
-    """Poisson summation: s² − 4π²s⁴ Σ n² exp(−2π²s²n²)/Σ exp(−2π²s²n²). 0.7 % would be seen."""
-    orders = np.arange(-5, 6)
-    theta = np.exp(-2 * math.pi**2 * scale**2 * orders**2)
-    variance = scale**2 - 4 * math.pi**2 * scale**4 * np.sum(orders**2 * theta) / np.sum(theta)
-    reach, probability = pmf(scale)
-    assert np.sum(reach**2 * probability) == pytest.approx(variance, rel=1e-12)
-    assert abs(variance_z(discrete_draws(scale), math.sqrt(variance))) < Z
 
 
 def test_decisions_taken_in_decimals_are_those_taken_in_floats(monkeypatch):
@@ -356,12 +263,6 @@ def test_decisions_taken_in_decimals_are_those_taken_in_floats(monkeypatch):
     for scale, expected in by_floats.items():
         assert np.array_equal(discrete.discrete_gaussian(seeded_words(scale), scale, 150), expected)
     assert len(asked) > 4 * 2 * 150
-
-
-def test_the_law_holds_where_every_decision_is_taken_in_decimals(monkeypatch):
-    """n = 1,000, with words of their own: a scale off by 30 % would be seen."""
-    monkeypatch.setattr(discrete, "_LOG_ERROR", 1e12)
-    assert chi_squared_p(discrete.discrete_gaussian(seeded_words(99), 3, 1_000), 3) > ALPHA
 
 
 WORDS = [0, 1, 2, 12345, 2**63 - 1, 2**63, 2**64 - 2, 2**64 - 1, 0x9E3779B97F4A7C15]

@@ -25,8 +25,8 @@ def test_gradients_that_are_not_clipped_contradict_the_claim(monkeypatch: pytest
         scale, kept = clip_factors(gradients, bound)
         return torch.ones_like(scale), kept
 
-    def anything_goes(clipped_sum, l2_bound: float, num_records: int, num_zeroed: int = 0):
-        mean = bounded_mean(clipped_sum * 0.0, l2_bound, num_records, num_zeroed)
+    def anything_goes(clipped_sum, l2_bound: float, num_records: int):
+        mean = bounded_mean(clipped_sum * 0.0, l2_bound, num_records)
         object.__setattr__(mean, "value", clipped_sum / num_records)
         return mean
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from fedpcs._files import NEW_RUN, read_object, write_json
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
-from fedpcs.learning.sizes import MOST_SAMPLES, size_cap
+from fedpcs.game.population import MOST_SAMPLES
 from fedpcs.trial.config import RunConfig
 
 # Sums of sizes, and of steps, are whole numbers that a float holds exactly.
 _MOST_STEPS = 2**53
+_MOST_MEDIANS = 100
 
 
 @dataclass(frozen=True)
@@ -100,3 +101,22 @@ def _is_client(one: Any) -> bool:
         and type(one.get("num_samples")) is int
         and 1 <= one["num_samples"] <= MOST_SAMPLES
     )
+
+
+def size_cap(sizes: Sequence[int], configured: int | None = None) -> int:
+    """Return the most records a client is believed to have; nobody can check what clients say.
+
+    Sizes decide what an update weighs, how many steps a client may have taken and how little noise it may have added.
+
+    Args:
+        sizes: What clients say, whole numbers of at least 1.
+        configured: What whoever runs the federation says; None: 100 times the median.
+
+    Example:
+        >>> size_cap([600, 500, 2_000_000_000]), size_cap([600, 2_000_000_000]), size_cap([1, 1, 70], 50)
+        (60000, 60000, 50)
+    """
+    if configured is not None:
+        return configured
+    # The lower median: of two clients one must not set the measure for the other.
+    return _MOST_MEDIANS * sorted(sizes)[(len(sizes) - 1) // 2]

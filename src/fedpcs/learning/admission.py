@@ -20,7 +20,7 @@ import numpy as np
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.aggregate import l2_norm
-from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.client_plan import ClientPlan
 from fedpcs.learning.layout import Layout, Values
 from fedpcs.learning.noise_plan import honest_range
 from fedpcs.learning.protocol import ClientReport, Task

@@ -9,92 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
 from fedpcs import _random, _validate
 from fedpcs.learning import chain
 from fedpcs.learning.client_data import ClientData, Records
+from fedpcs.learning.client_plan import ClientPlan as ClientPlan
 from fedpcs.learning.layout import Layout, Values, layout_of, load_parameters, write_update
 from fedpcs.learning.local import Spread, local_sgd, losses
-from fedpcs.learning.protocol import ClientReport, Task, budget_of
+from fedpcs.learning.protocol import ClientReport, Task
 from fedpcs.privacy.clipping import clip_update
 from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
-from fedpcs.privacy.modes import mode_named
-from fedpcs.privacy.modes.mode import Clips, PrivacyMode
-from fedpcs.privacy.modes.no_privacy import NO_PRIVACY
-from fedpcs.privacy.noise import NAMES, NoiseSource, noise_source
 from fedpcs.privacy.per_sample import PerSampleGradient, per_sample_gradient
 from fedpcs.privacy.private_training import LocalPlan, signal_by_record, train_by_record
 
 Question = Literal["loss", "update_norm"]
-
-
-@dataclass(frozen=True)
-class ClientPlan:
-    """How every client trains and protects itself; announced before the first round.
-
-    Attributes:
-        seed: Of batches, and of the noise if it is `fast`.
-        mode: Of privacy, by name: one of `fedpcs.privacy.modes.MODES`; see docs/guarantees.md.
-        learning_rate: Step size.
-        batch_size: b; None: all records at once.
-        local_epochs: E.
-        clip_norm: W of the update, or C of a record's gradient in mode `record`.
-        noise: `fast` (seeded, for simulation), `secure` or `exact`.
-        device: Where training and evaluation run: `cpu`, `cuda`, `cuda:N` or `mps`. Noise is always drawn on the CPU.
-    """
-
-    seed: int = 0
-    mode: str = NO_PRIVACY.name
-    learning_rate: float = 0.1
-    batch_size: int | None = 32
-    local_epochs: int = 1
-    clip_norm: float = 1.0
-    noise: str = "fast"
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        _validate.integer("seed", self.seed, low=0)
-        mode_named(self.mode)
-        _validate.positive("learning_rate", self.learning_rate)
-        if self.batch_size is not None:
-            _validate.integer("batch_size", self.batch_size, low=1, remedy="Leave it out to use all records at once.")
-        _validate.integer("local_epochs", self.local_epochs, low=1)
-        _validate.positive("clip_norm", self.clip_norm, remedy="Set it near the median norm of what is clipped.")
-        _validate.choice("noise", self.noise, NAMES)
-        _validate.device("device", self.device)
-
-    @property
-    def is_perturbed(self) -> bool:
-        """Whether releases carry noise and cost budget."""
-        return self.protection.level is not None
-
-    @property
-    def protection(self) -> PrivacyMode:
-        """The privacy mode."""
-        return mode_named(self.mode)
-
-    @property
-    def has_noisy_steps(self) -> bool:
-        """Whether every local step is clipped and perturbed, and not the update."""
-        return self.protection.clips is Clips.GRADIENTS
-
-    def local_steps(self, num_samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return (clients,) how many steps clients with so many records take in a round: epochs × batches.
-
-        Example:
-            >>> ClientPlan(batch_size=20, local_epochs=3).local_steps(np.array([10, 64, 30])).tolist()
-            [3, 12, 6]
-        """
-        size = num_samples if self.batch_size is None else np.minimum(num_samples, self.batch_size)
-        return np.asarray(self.local_epochs * -(-num_samples // size))
 
 
 class ClientSide:
@@ -205,7 +139,7 @@ class ClientSide:
 
     def _train(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> float | None:
         load_parameters(self._model, parameters)
-        trained = local_sgd(
+        variance = local_sgd(
             self._model,
             records,
             learning_rate=self.plan.learning_rate,
@@ -215,24 +149,24 @@ class ClientSide:
             wants_variance=self._wants_variance(task, records),
         )
         write_update(parameters, self._model, out)
-        return trained.gradient_variance
+        return variance
 
     def _perturb(self, task: Task, num_samples: int, out: Tensor) -> None:
         clipped = clip_update([out.numpy()], self.plan.clip_norm)
-        mechanism = self.plan.protection.mechanism(self.plan, budget_of(task), num_samples)
+        mechanism = self.plan.mechanism(task, num_samples)
         assert isinstance(mechanism, UpdateMechanism)
-        _write(out, mechanism.release(clipped, self._noise(task)).value)
+        _write(out, mechanism.release(clipped, self.plan.noise_for(task)).value)
 
     def _train_by_record(self, task: Task, parameters: Tensor, records: Records, out: Tensor) -> float | None:
         spread = Spread() if self._wants_variance(task, records) else None
-        mechanism = self.plan.protection.mechanism(self.plan, budget_of(task), len(records[1]))
+        mechanism = self.plan.mechanism(task, len(records[1]))
         assert isinstance(mechanism, RecordMechanism)
         update = train_by_record(
             self._loaded_gradient(parameters, records),
             records,
             plan=self._local_plan,
             mechanism=mechanism,
-            source=self._noise(task),
+            source=self.plan.noise_for(task),
             order=self._order(task),
             watch=None if spread is None else lambda gradient: spread.add([gradient]),
         )
@@ -257,10 +191,6 @@ class ClientSide:
 
     def _order(self, task: Task) -> np.random.Generator:
         return _random.generator(self.plan.seed, "batches", task.round_index, task.client)
-
-    def _noise(self, task: Task) -> NoiseSource:
-        seed = self.plan.seed if self.plan.noise == "fast" else None
-        return noise_source(self.plan.noise, seed=seed, round_index=task.round_index, client=task.client)
 
 
 def _write(out: Tensor, value: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,21 +17,6 @@ from fedpcs.learning._kernels import add_to_spread
 from fedpcs.privacy.private_training import disjoint_batches
 
 
-@dataclass(frozen=True)
-class TrainedLocally:
-    """What local training says of itself. Private: computed from the records.
-
-    Attributes:
-        num_steps: How many steps were taken.
-        loss: Mean loss over all batches, each at the model it met.
-        gradient_variance: Spread of the minibatch gradients around their mean; None unless asked for.
-    """
-
-    num_steps: int
-    loss: float
-    gradient_variance: float | None
-
-
 def local_sgd(
     model: nn.Module,
     data: tuple[Tensor, Tensor],
@@ -42,16 +26,19 @@ def local_sgd(
     num_epochs: int,
     order: np.random.Generator,
     wants_variance: bool = False,
-) -> TrainedLocally:
-    """Train `model` in place on a client's records: E epochs over disjoint batches, in an order drawn from `order`."""
+) -> float | None:
+    """Train `model` in place on a client's records: E epochs over disjoint batches, in an order drawn from `order`.
+
+    Returns:
+        The spread of the minibatch gradients around their mean, which is private; None unless wanted.
+    """
     inputs, targets = data
     fused = () if wants_variance else chain.fused_layers(model)
     moved = {id(value) for layer in fused for value in layer.parameters()}
     trained: list[Tensor] = [value for value in model.parameters() if value.requires_grad and id(value) not in moved]
-    total, num_steps = torch.zeros((), device=inputs.device), 0
     spread = Spread() if wants_variance else None
     model.train()
-    for _, records in disjoint_batches(len(inputs), batch_size, num_epochs, order):
+    for records in disjoint_batches(len(inputs), batch_size, num_epochs, order):
         chosen = torch.from_numpy(records).to(inputs.device)
         scores = chain.training_pass(model, inputs[chosen], fused, learning_rate)
         loss = functional.cross_entropy(scores, targets[chosen])
@@ -60,10 +47,7 @@ def local_sgd(
             spread.add([gradient.reshape(-1).cpu().numpy() for gradient in gradients])
         with torch.no_grad():
             torch._foreach_add_(trained, gradients, alpha=-learning_rate)
-        total += loss.detach()
-        num_steps += 1
-    variance = None if spread is None else spread.variance()
-    return TrainedLocally(num_steps, float(total) / num_steps, variance)
+    return None if spread is None else spread.variance()
 
 
 def losses(model: nn.Module, data: tuple[Tensor, Tensor], batch_size: int = 256) -> Tensor:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.client_plan import ClientPlan
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.honesty import NoiseClaim, honest_norms
 from fedpcs.privacy.noise import GRID_PER_STDDEV
@@ -44,14 +44,19 @@ def noise_power(
     if mode.level is None:
         return np.zeros_like(budget)
     # 0 where the budget is too small for the grid: the mechanism refuses such a release.
-    share = np.sqrt(2.0 * budget / mode.num_shares(plan))
+    share = np.sqrt(2.0 * budget / _num_shares(plan))
     kept = np.maximum(0.0, 1.0 - _grid_share(plan, num_parameters) / share)
     with np.errstate(divide="ignore"):
         return np.asarray(num_parameters * mode.noise_variance(plan, budget, num_samples) / kept**2)
 
 
+def _num_shares(plan: ClientPlan) -> int:
+    """Return in how many equal parts the budget of a release is spent: every epoch costs a record the same."""
+    return plan.local_epochs if plan.has_noisy_steps else 1
+
+
 def _grid_share(plan: ClientPlan, num_parameters: int) -> float:
-    return 0.0 if plan.noise == "fast" else math.sqrt(num_parameters) / GRID_PER_STDDEV
+    return 0.0 if plan.is_replayable else math.sqrt(num_parameters) / GRID_PER_STDDEV
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ def honest_range(
     model_norm: float = 0.0,
     false_alarm: float = 1e-6,
 ) -> HonestRange:
-    """Return the least and the greatest norm an honest update can have: what `check_noise` goes by, from the plan.
+    """Return the least and the greatest norm an honest update can have: from public numbers alone.
 
     Args:
         plan: How clients train; where nothing is clipped or perturbed, every norm can be honest.
@@ -101,12 +106,14 @@ def honest_range(
         return HonestRange(0.0, math.inf, False)
     sizes = np.array([num_samples])
     mode.mechanism(plan, budget, num_samples)  # refuses what no client can release
-    spent = np.array([float((budget // mode.num_shares(plan)) * mode.num_shares(plan))])
+    spent = np.array([float((budget // _num_shares(plan)) * _num_shares(plan))])
     noise = math.sqrt(float(noise_power(plan, spent, sizes, num_parameters)[0]))
     if not math.isfinite(noise):
-        raise InvalidInput(f"budget must be larger for {num_parameters:,} parameters, got {budget}. Spend more.")
+        raise InvalidInput(
+            f"budget must exceed what the grid takes of {num_parameters:,} parameters, got {budget}. Spend more."
+        )
     num_steps = int(plan.local_steps(sizes)[0]) if plan.has_noisy_steps else 1
-    bound = mode.signal_bound(plan, num_samples)
+    bound = plan.clip_norm * (plan.learning_rate * num_steps if plan.has_noisy_steps else 1.0)
     claim = NoiseClaim(noise / math.sqrt(num_parameters), bound, is_adaptive=num_steps > 1)
     # Each step is added to float32 weights. √(steps)·noise is more than the sum of the steps' noise, mostly.
     reach = model_norm + bound + 2.0 * math.sqrt(num_steps) * noise

@@ -18,14 +18,13 @@ from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.admission import Refusal, outliers
-from fedpcs.learning.aggregate import l2_norm, step, weighted_sum
+from fedpcs.learning.aggregate import l2_norm, step, step_parts, weighted_sum
 from fedpcs.learning.closing import feedback_of, median_where_silent, weigh_heard
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
 from fedpcs.learning.repeats import is_new, nothing_seen, remembered
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
-from fedpcs.learning.step_parts import step_parts
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
     Sampler,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from fedpcs._validate import FloatArray
 from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted, Refusal
-from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.aggregate import StepParts
+from fedpcs.learning.client_plan import ClientPlan
 from fedpcs.learning.layout import Layout, Values
 from fedpcs.learning.protocol import ClientFailure, Task
-from fedpcs.learning.step_parts import StepParts
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import Draw, Sampler, Tally, View
 

@@ -25,18 +25,14 @@ if TYPE_CHECKING:
     from fedpcs.privacy.clipping import ClippedUpdate as ClippedUpdate
     from fedpcs.privacy.clipping import clip_rows as clip_rows
     from fedpcs.privacy.clipping import clip_update as clip_update
-    from fedpcs.privacy.conversion import EpsilonProfile as EpsilonProfile
-    from fedpcs.privacy.conversion import epsilon_profile as epsilon_profile
     from fedpcs.privacy.conversion import to_delta as to_delta
     from fedpcs.privacy.conversion import to_epsilon as to_epsilon
     from fedpcs.privacy.conversion import to_rho as to_rho
-    from fedpcs.privacy.events import Batch as Batch
     from fedpcs.privacy.events import Event as Event
     from fedpcs.privacy.events import Level as Level
     from fedpcs.privacy.events import compose as compose
-    from fedpcs.privacy.events import compose_steps as compose_steps
     from fedpcs.privacy.honesty import NoiseClaim as NoiseClaim
-    from fedpcs.privacy.honesty import check_noise as check_noise
+    from fedpcs.privacy.honesty import honest_norms as honest_norms
     from fedpcs.privacy.ledger import PrivacyLedger as PrivacyLedger
     from fedpcs.privacy.ledger import ReleaseKey as ReleaseKey
     from fedpcs.privacy.mechanism import RecordMechanism as RecordMechanism
@@ -51,9 +47,9 @@ if TYPE_CHECKING:
 _NAMES = {
     "budget": ("Rho",),
     "clipping": ("ClippedMean", "ClippedUpdate", "clip_rows", "clip_update"),
-    "conversion": ("EpsilonProfile", "epsilon_profile", "to_delta", "to_epsilon", "to_rho"),
-    "events": ("Batch", "Event", "Level", "compose", "compose_steps"),
-    "honesty": ("NoiseClaim", "check_noise"),
+    "conversion": ("to_delta", "to_epsilon", "to_rho"),
+    "events": ("Event", "Level", "compose"),
+    "honesty": ("NoiseClaim", "honest_norms"),
     "ledger": ("PrivacyLedger", "ReleaseKey"),
     "mechanism": ("RecordMechanism", "Release", "UpdateMechanism"),
     "noise": ("noise_source",),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from fedpcs import _validate
 from fedpcs.errors import CorruptFile, InvalidInput
-from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
+from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.events import Event, Family, Level
 from fedpcs.privacy.modes import level_named
 
@@ -85,23 +84,6 @@ class Spent:
         return to_epsilon(self.rho, delta, "exact" if self.is_gaussian else "tight")
 
 
-@dataclass(frozen=True)
-class EpsilonSpread:
-    """How ε is spread over the clients that were charged; all zero if none was.
-
-    Attributes:
-        minimum: Of the client that spent least.
-        median: Of the clients' ε: of the client in the middle, or the mean of the two in the middle.
-        maximum: Of the client that spent most.
-        num_clients: How many clients were charged.
-    """
-
-    minimum: float
-    median: float
-    maximum: float
-    num_clients: int
-
-
 def checked_text(name: str, value: Any) -> str:
     """Return `value` if it is text that can be stored and shown."""
     if not (isinstance(value, str) and value.strip() and value.isprintable()):
@@ -143,16 +125,8 @@ def event_columns(event: Any) -> tuple[int, str, str, str, int]:
 
     What is not known to be an event is refused: a charge for it would be a guess.
     """
-    is_known = (
-        isinstance(event, Event)
-        and isinstance(event.rho, Rho)
-        and isinstance(event.level, Level)
-        and level_named(event.level.name) == event.level
-        and isinstance(event.family, Family)
-        and isinstance(event.is_replayable, bool)
-    )
-    if not is_known:
-        raise InvalidInput(f"event must be an Event with a Rho, a level and a family, got {event!r}. Build it in full.")
+    if not isinstance(event, Event) or level_named(event.level.name) != event.level:
+        raise InvalidInput(f"event must be an Event at the level of a privacy mode, got {event!r}.")
     noise = str(checked_text("noise", event.noise))
     return event.rho.nanos, event.level.name, noise, event.family.value, int(event.is_replayable)
 
@@ -172,11 +146,3 @@ def stored_level(name: str) -> Level:
     if (found := level_named(name)) is None:
         raise CorruptFile(f"the ledger holds a charge at the unknown level {name!r}. Put back a copy from before.")
     return found
-
-
-def billionths(name: str, value: Any) -> Fraction:
-    """Return a number of zero or above in billionths, exactly as it is written in decimals."""
-    number = _validate.number(name, value, low=0.0, high=MOST_NANOS / NANOS_PER_UNIT)
-    # repr is the shortest decimal that reads back as the same float: the number the caller wrote.
-    exact = Fraction(value) if isinstance(value, int | Fraction) else Fraction(repr(number))
-    return min(exact * NANOS_PER_UNIT, Fraction(MOST_NANOS))

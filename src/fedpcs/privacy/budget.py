@@ -22,6 +22,7 @@ NANOS_PER_UNIT = 10**9
 _SHORT = 1e6
 # What an SQLite integer can hold, so that a total in the ledger can never wrap around.
 MOST_NANOS = 2**63 - 1
+_REMEDY = "A zCDP budget is at least 0."
 
 
 @dataclass(frozen=True, order=True)
@@ -58,7 +59,7 @@ class Rho:
         """
         if type(value) is float and 0.0 <= value < _SHORT:
             return cls(_rounded_up(value))
-        return value if isinstance(value, Rho) else cls(math.ceil(_billionths(value)))
+        return value if isinstance(value, Rho) else cls(math.ceil(billionths("rho", value, _REMEDY)))
 
     @classmethod
     def at_most(cls, value: Any) -> Rho:
@@ -68,7 +69,7 @@ class Rho:
             >>> Rho.at_most(1 / 3).nanos, Rho.of(1 / 3).nanos
             (333333333, 333333334)
         """
-        return value if isinstance(value, Rho) else cls(math.floor(_billionths(value)))
+        return value if isinstance(value, Rho) else cls(math.floor(billionths("rho", value, _REMEDY)))
 
     def __float__(self) -> float:
         """Return the float nearest to ρ; conversions add far more than its half ulp on the private side."""
@@ -100,7 +101,7 @@ class Rho:
 
 
 def _rounded_up(value: float) -> int:
-    """Return a short float in billionths, rounded up as `_billionths` would, ten times as fast."""
+    """Return a short float in billionths, rounded up as `billionths` would, ten times as fast."""
     nearest = round(value * NANOS_PER_UNIT)
     # If 15 digits read back as the same float, they are what the caller wrote.
     if nearest / NANOS_PER_UNIT == value:
@@ -110,9 +111,9 @@ def _rounded_up(value: float) -> int:
     return -(-numerator * NANOS_PER_UNIT // denominator)
 
 
-def _billionths(value: Any) -> Fraction:
-    highest = MOST_NANOS // NANOS_PER_UNIT
-    number = _validate.number("rho", value, low=0.0, high=highest, remedy="A zCDP budget is at least 0.")
+def billionths(name: str, value: Any, remedy: str = "") -> Fraction:
+    """Return a number of zero or above in billionths, exactly as it is written in decimals."""
+    number = _validate.number(name, value, low=0.0, high=MOST_NANOS // NANOS_PER_UNIT, remedy=remedy)
     # repr is the shortest decimal that reads back as the same float: the number the caller wrote.
     exact = Fraction(value) if isinstance(value, int | Fraction) else Fraction(repr(number))
     return max(exact, Fraction(0)) * NANOS_PER_UNIT

@@ -4,8 +4,7 @@ A mechanism takes only these, so a clip norm and a noise scale cannot disagree: 
 Values are kept in float64, where scaling down to a bound and rounding cannot step over it; a release is cast
 afterwards.
 
-Rows or updates that are not finite become zero and are counted. A zero is within every bound, so privacy holds; the
-count stays with the client, because it depends on the data.
+Rows or updates that are not finite become zero. A zero is within every bound, so privacy holds.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from numpy.typing import ArrayLike
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.privacy.events import Relation
 
 # Scaled values are shrunk by this much more, so that rounding in the norm cannot lift them over the bound.
 _SHRINK = 1.0 - 2.0**-44
@@ -40,15 +38,12 @@ class ClippedUpdate:
     Attributes:
         value: (parameters,) float64, read-only.
         l2_bound: No data set whatever makes the norm exceed this.
-        num_zeroed: 1 if the update was not finite and counts as zero. Private: not for release.
     """
 
     value: FloatArray
     l2_bound: float
-    num_zeroed: int = 0
 
     def __post_init__(self) -> None:
-        _validate.integer("num_zeroed", self.num_zeroed, low=0)
         _check_bound(self.value, self.l2_bound)
         object.__setattr__(self, "value", _sealed(self.value))
 
@@ -66,32 +61,23 @@ class ClippedMean:
         value: (parameters,) float64, read-only.
         l2_bound: Bound on one record's contribution, before it is divided by the number of records.
         num_records: What the sum was divided by: the batch size, public.
-        num_zeroed: Rows that were not finite and count as zero. Private: not for release.
     """
 
     value: FloatArray
     l2_bound: float
     num_records: int
-    num_zeroed: int = 0
 
     def __post_init__(self) -> None:
         num_records = _checked_count(self.num_records)
-        _validate.integer("num_zeroed", self.num_zeroed, low=0)
         _check_bound(self.value, self.l2_bound, num_additions=num_records)
         object.__setattr__(self, "value", _sealed(self.value))
 
-    def sensitivity(self, relation: Relation) -> float:
-        """How far apart the means of two neighbouring batches can be; adding a record leaves the divisor alone."""
+    @property
+    def sensitivity(self) -> float:
+        """How far apart the means of two batches can be that differ in one record, replaced by another."""
         # One record changes how every later addition of the sum rounds: by 2⁻⁵³ of a partial sum, itself at most
         # b·C, in each of b additions and on either side. Together b²·2⁻⁵² of C, doubled here.
-        one_record = self.l2_bound / self.num_records * (1.0 + self.num_records**2 * 2.0**-51)
-        if relation is Relation.ADD_REMOVE:
-            return one_record
-        if relation is Relation.REPLACE_ONE:
-            return 2.0 * one_record
-        if relation is Relation.ANY_TWO:
-            return 2.0 * self.l2_bound
-        raise InvalidInput(f"relation must be a Relation, got {relation!r}.")
+        return 2.0 * (self.l2_bound / self.num_records * (1.0 + self.num_records**2 * 2.0**-51))
 
 
 def clip_update(arrays: Sequence[ArrayLike], l2_bound: float) -> ClippedUpdate:
@@ -114,7 +100,7 @@ def clip_update(arrays: Sequence[ArrayLike], l2_bound: float) -> ClippedUpdate:
     if flat.size == 0:
         raise InvalidInput("update must hold at least one parameter, got none. Pass the model's parameters.")
     if not np.isfinite(flat).all():
-        return ClippedUpdate(_frozen(np.zeros_like(flat)), bound, num_zeroed=1)
+        return ClippedUpdate(_frozen(np.zeros_like(flat)), bound)
     return ClippedUpdate(_frozen(_scaled_down(flat[np.newaxis], bound)[0]), bound)
 
 
@@ -141,15 +127,15 @@ def clip_rows(rows: ArrayLike, l2_bound: float, num_records: int | None = None) 
         raise InvalidInput(f"num_records must be at least {len(matrix)}, the number of rows, got {divisor}.")
     is_finite = np.asarray(np.isfinite(matrix).all(axis=1))
     clipped = _scaled_down(np.where(is_finite[:, np.newaxis], matrix, 0.0), bound)
-    return ClippedMean(_frozen(clipped.sum(axis=0) / divisor), bound, divisor, int((~is_finite).sum()))
+    return ClippedMean(_frozen(clipped.sum(axis=0) / divisor), bound, divisor)
 
 
-def bounded_mean(clipped_sum: FloatArray, l2_bound: float, num_records: int, num_zeroed: int = 0) -> ClippedMean:
+def bounded_mean(clipped_sum: FloatArray, l2_bound: float, num_records: int) -> ClippedMean:
     """Return a sum of already clipped contributions as their mean; checked against the bound it can at most have."""
     divisor = _checked_count(num_records)
     mean = _as_float64(clipped_sum)  # a copy
     mean /= divisor
-    return ClippedMean(_frozen(mean), _checked_bound(l2_bound), divisor, num_zeroed)
+    return ClippedMean(_frozen(mean), _checked_bound(l2_bound), divisor)
 
 
 def _scaled_down(rows: FloatArray, bound: float) -> FloatArray:

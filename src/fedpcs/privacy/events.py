@@ -3,21 +3,16 @@
 An event describes a release completely enough to account for it, and holds nothing of the data. Events of different
 levels speak of different neighbours; together they are only as strong as the weakest of them (`weakest`).
 
-Composition. ρ adds up over releases (Bun and Steinke 2016, Lemma 2.3): `compose`. Steps over disjoint batches are
-cheaper: a record sits in one batch of an epoch, so the epoch costs it what that batch costs (the neighbour differs in
-one record of one batch). `compose_steps` sums within a batch, takes the dearest batch of an epoch, sums over epochs.
-It is for the steps of one local training: batches of the next are drawn anew, and their numbers mean other records.
+ρ adds up over releases (Bun and Steinke 2016, Lemma 2.3): `compose`.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho, total
 
@@ -30,7 +25,6 @@ class Relation(StrEnum):
 
     ANY_TWO = "any two data sets of the same size"
     REPLACE_ONE = "replacing one record"
-    ADD_REMOVE = "adding or removing one record"
 
 
 class Family(StrEnum):
@@ -108,26 +102,6 @@ class Event:
         return f"guarantee holds: {self.rho} for {self.level.relation} of a client (noise {self.noise})"
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Where a step stands in its local training: batches of one epoch share no record."""
-
-    epoch: int
-    index: int
-
-    def __post_init__(self) -> None:
-        _validate.integer("epoch", self.epoch, low=0)
-        _validate.integer("index", self.index, low=0)
-
-
-@dataclass(frozen=True)
-class Step:
-    """One noisy step of a local training: what it costs the records of its batch."""
-
-    event: Event
-    batch: Batch
-
-
 def compose(events: Iterable[Event]) -> Rho:
     """Return what releases of one client cost together, exactly and whatever their order.
 
@@ -137,21 +111,6 @@ def compose(events: Iterable[Event]) -> Rho:
         1.0
     """
     return total(event.rho for event in events)
-
-
-def compose_steps(steps: Iterable[Step]) -> Rho:
-    """Return what the steps of one local training cost each record at most.
-
-    Example:
-        >>> event = Event(Rho.of(0.25), RECORD_LEVEL, "secure", Family.GAUSSIAN)
-        >>> disjoint = [Step(event, Batch(epoch=0, index=0)), Step(event, Batch(epoch=0, index=1))]
-        >>> float(compose_steps(disjoint)), float(compose_steps(disjoint[:1] * 2))
-        (0.25, 0.5)
-    """
-    epochs: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for step in steps:
-        epochs[step.batch.epoch][step.batch.index] += step.event.rho.nanos
-    return total(Rho(max(batches.values())) for batches in epochs.values())
 
 
 def weakest(levels: Iterable[Level]) -> Level | None:

@@ -19,12 +19,9 @@ import functools
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import gammainccinv, gammaincinv
 
 from fedpcs import _validate
-from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 
 _MOST_SHARE = 1e150
@@ -51,85 +48,20 @@ class NoiseClaim:
             raise InvalidInput(f"is_adaptive must be True or False, got {self.is_adaptive!r}.")
 
 
-@dataclass(frozen=True)
-class NoiseVerdict:
-    """Whether a release can have come from its claim.
-
-    Attributes:
-        is_plausible: An honest release is found implausible with probability at most `false_alarm`.
-        reason: A sentence for the log.
-        norm: ‖y‖.
-        lowest: Least norm an honest release would have.
-        highest: Greatest norm an honest release would have.
-        stddev_bounds: Least and greatest noise the client can have added, at the same confidence.
-    """
-
-    is_plausible: bool
-    reason: str
-    norm: float
-    lowest: float
-    highest: float
-    stddev_bounds: tuple[float, float]
-
-
-def check_noise(release: ArrayLike, claim: NoiseClaim, *, false_alarm: float = 1e-6) -> NoiseVerdict:
-    """Say whether a received release can hold the noise its client claims.
-
-    Args:
-        release: The update as received, any shape.
-        claim: What it should be.
-        false_alarm: α, how often an honest client may be flagged.
-
-    Example:
-        >>> claim = NoiseClaim(noise_stddev=1.0, signal_bound=1.0)
-        >>> check_noise(np.zeros(1000), claim).reason
-        'too little noise: norm 0, an honest one is at least 28.2'
-    """
-    if not 0.0 < _validate.number("false_alarm", false_alarm, low=0.0, high=1.0) < 1.0:
-        raise InvalidInput(f"false_alarm must be strictly between 0 and 1, got {false_alarm!r}. Take 1e-6.")
-    if not isinstance(claim, NoiseClaim):
-        raise InvalidInput(f"claim must be a NoiseClaim, got {claim!r}. Say what noise and what bound are claimed.")
-    received = _as_vector(release)
-    largest = float(np.abs(received).max())
-    # Divided first: squares of 1e200 would overflow. Infinite over infinite is NaN, and no noise either.
-    with np.errstate(invalid="ignore"):
-        norm = largest * float(np.linalg.norm(received / largest)) if largest != 0.0 else 0.0
-    if not math.isfinite(norm):
-        return NoiseVerdict(False, "not finite", norm, math.nan, math.nan, (math.nan, math.nan))
-    least, most = _noise_norms(received.size, false_alarm)
-    lowest, highest = honest_norms(received.size, claim, false_alarm)
-    greatest = (norm + claim.signal_bound) / least if least > 0.0 else math.inf
-    bounds = (max(norm - claim.signal_bound, 0.0) / most, greatest)
-    if norm < lowest:
-        reason = f"too little noise: norm {norm:.3g}, an honest one is at least {lowest:.3g}"
-    elif norm > highest:
-        reason = f"too much noise, or not clipped: norm {norm:.3g}, an honest one is at most {highest:.3g}"
-    else:
-        reason = "plausible"
-    return NoiseVerdict(lowest <= norm <= highest, reason, norm, lowest, highest, bounds)
-
-
-def _as_vector(release: ArrayLike) -> FloatArray:
-    raw = np.asarray(release)
-    if raw.dtype == np.bool_ or not (np.issubdtype(raw.dtype, np.number) and np.isrealobj(raw)):
-        raise InvalidInput(f"release must hold real numbers, got dtype {raw.dtype}. Decode it first.")
-    if raw.size == 0:
-        raise InvalidInput("release must hold at least one parameter, got none.")
-    return raw.astype(np.float64).ravel()
-
-
 def honest_norms(num_parameters: int, claim: NoiseClaim, false_alarm: float) -> tuple[float, float]:
     """Return the least and the greatest norm of an honest release, wrong with probability at most `false_alarm`.
 
     Args:
         num_parameters: d.
         claim: What the release should be.
-        false_alarm: α.
+        false_alarm: α, how often an honest client may be flagged.
 
     Example:
         >>> [round(norm, 1) for norm in honest_norms(1000, NoiseClaim(noise_stddev=1.0, signal_bound=1.0), 1e-6)]
         [28.2, 35.7]
     """
+    if not 0.0 < _validate.number("false_alarm", false_alarm, low=0.0, high=1.0) < 1.0:
+        raise InvalidInput(f"false_alarm must be strictly between 0 and 1, got {false_alarm!r}. Take 1e-6.")
     least, most = _noise_norms(num_parameters, false_alarm)
     stddev, bound = claim.noise_stddev, claim.signal_bound
     widest = stddev * most + bound

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -24,11 +23,11 @@ from typing import Any
 from fedpcs.errors import BudgetExhausted, InvalidInput
 from fedpcs.privacy import _ledger_chain, _ledger_file
 from fedpcs.privacy import _ledger_entries as entries
-from fedpcs.privacy._ledger_entries import Charge, EpsilonSpread, Receipt, ReleaseKey, Spent
-from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho
+from fedpcs.privacy._ledger_entries import Charge, Receipt, ReleaseKey, Spent
+from fedpcs.privacy.budget import MOST_NANOS, NANOS_PER_UNIT, Rho, billionths
 from fedpcs.privacy.events import Event, Family, weakest
 
-__all__ = ["Charge", "EpsilonSpread", "PrivacyLedger", "Receipt", "ReleaseKey", "Spent"]
+__all__ = ["Charge", "PrivacyLedger", "Receipt", "ReleaseKey", "Spent"]
 
 _KEY = "run = ? AND round_index = ? AND client = ?"
 _EVENT_COLUMNS = "rho_nanos, level, noise, family, is_replayable"
@@ -169,19 +168,6 @@ class PrivacyLedger:
         """Return the charges of a run, a client, both or all, in the order they were made."""
         return self._pages(*_wanted(run, client))
 
-    def epsilon_spread(self, delta: float) -> EpsilonSpread:
-        """Return the least, the median and the greatest ε over the clients that were charged."""
-        totals = self._rows(
-            "SELECT SUM(rho_nanos), MIN(family = ?) FROM charges GROUP BY client", (Family.GAUSSIAN.value,)
-        )
-        # Clients that spent alike have one ε, and it is found once. (0, 1), a client that spent nothing, checks δ.
-        epsilon_of = {
-            (nanos, is_gaussian): Spent(Rho(nanos), None, bool(is_gaussian), 0).epsilon(delta)
-            for nanos, is_gaussian in {*totals, (0, 1)}
-        }
-        found = [epsilon_of[total] for total in totals] or [0.0]
-        return EpsilonSpread(min(found), statistics.median(found), max(found), len(totals))
-
     def owe(self, key: ReleaseKey, amount: float | Fraction) -> bool:
         """Write down a reward, to the nearest billionth. Return False if it was written before.
 
@@ -199,7 +185,7 @@ class PrivacyLedger:
             rewards: What is owed for which release.
             keeps_owed: Whether an amount that is owed already stands where another is named, instead of being refused.
         """
-        rows = [(key, entries.key_columns(key), round(entries.billionths("amount", amount))) for key, amount in rewards]
+        rows = [(key, entries.key_columns(key), round(billionths("amount", amount))) for key, amount in rewards]
         with self._adding("rewards") as (connection, add):
             return tuple(_owe(connection, add, row, keeps_owed) for row in rows)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -24,10 +23,9 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedMean, ClippedUpdate
-from fedpcs.privacy.events import CLIENT_LEVEL, RECORD_LEVEL, Batch, Event, Level, Relation, Step
+from fedpcs.privacy.events import CLIENT_LEVEL, RECORD_LEVEL, Event, Level
 from fedpcs.privacy.noise import NoiseSource
 
-EventT = TypeVar("EventT", covariant=True)
 # Every σ is raised by more than rounding can have cost it.
 _STDDEV_SLACK = 1.0 + 2.0**-40
 _RATIO_SLACK = 2.0**-50
@@ -38,7 +36,7 @@ _LEAST_SENSITIVITY, _MOST_SENSITIVITY = 1e-200, 1e200
 
 
 @dataclass(frozen=True)
-class Release(Generic[EventT]):
+class Release:
     """What may leave a client: the noisy value and what it cost.
 
     Attributes:
@@ -48,7 +46,7 @@ class Release(Generic[EventT]):
     """
 
     value: FloatArray
-    event: EventT
+    event: Event
     noise_stddev: float
 
 
@@ -77,7 +75,7 @@ class UpdateMechanism:
         """Return what a release will cost, to be charged before it happens."""
         return _event(self.budget, self.level, source)
 
-    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release[Event]:
+    def release(self, update: ClippedUpdate, source: NoiseSource) -> Release:
         """Return the update, perturbed."""
         _check_type("update", update, ClippedUpdate)
         stddev = noise_stddev(update.sensitivity / self.divisor, self.budget, update.value.size, source)
@@ -88,7 +86,8 @@ class UpdateMechanism:
 class RecordMechanism:
     """Protects each record, through all steps of one local training.
 
-    An epoch goes through the records once, in disjoint batches, and costs each record ρ/E.
+    An epoch goes through the records once, in disjoint batches. A neighbouring data set differs in one record, hence in
+    one batch of each epoch: what a step costs, its epoch costs, ρ/E.
 
     Attributes:
         budget: ρ of the whole local training.
@@ -116,19 +115,15 @@ class RecordMechanism:
         """Return what the whole local training will cost, to be charged before it begins."""
         return _event(self.budget, RECORD_LEVEL, source)
 
-    def release(self, mean: ClippedMean, source: NoiseSource, batch: Batch) -> Release[Step]:
+    def release(self, mean: ClippedMean, source: NoiseSource) -> Release:
         """Return one step's mean gradient, perturbed. What follows from it may be released too.
 
-        That batches of an epoch share no record, and that none is released twice, is the caller's part;
-        `fedpcs.privacy.private_training` sees to both.
+        Its event is what the step costs the records of its batch. That batches of an epoch share no record, and that
+        there are no more epochs than announced, is the caller's part; `fedpcs.privacy.private_training` sees to both.
         """
         _check_type("mean", mean, ClippedMean)
-        _check_type("batch", batch, Batch)
-        _validate.integer("epoch", batch.epoch, low=0, high=self.local_epochs - 1, remedy="More would pass the budget.")
-        sensitivity = mean.sensitivity(Relation.REPLACE_ONE)
-        stddev = noise_stddev(sensitivity, self.step_budget, mean.value.size, source)
-        event = Step(_event(self.step_budget, RECORD_LEVEL, source), batch)
-        return Release(_perturbed(mean, stddev, source), event, stddev)
+        stddev = noise_stddev(mean.sensitivity, self.step_budget, mean.value.size, source)
+        return Release(_perturbed(mean, stddev, source), _event(self.step_budget, RECORD_LEVEL, source), stddev)
 
 
 def noise_stddev(sensitivity: float, budget: Rho, num_parameters: int, source: NoiseSource) -> float:

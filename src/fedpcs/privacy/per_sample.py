@@ -64,14 +64,12 @@ class PerSampleGradient:
         num_formed = sum(value.numel() for value in formed.values())
         chunk = max(1, _CHUNK_NUMBERS // max(num_formed, 1))
         sums = {name: in_float64(torch.zeros(value.shape, device=value.device)) for name, value in parameters.items()}
-        num_zeroed = 0
         for rows, labels in zip(torch.split(inputs, chunk), torch.split(targets, chunk), strict=True):
             gradients = self._gradients(formed, rows, labels)
             scale, kept = _clip_factors(gradients, bound)
-            num_zeroed += len(rows) - len(scale)
             _add_clipped(sums, gradients, scale, kept)
         flat = torch.cat([sums[name].reshape(-1) for name in parameters]).cpu().numpy()
-        return bounded_mean(flat, bound, num_records, num_zeroed)
+        return bounded_mean(flat, bound, num_records)
 
     def _gradients(self, formed: Tensors, inputs: Tensor, targets: Tensor) -> _Gradients:
         probes = {

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.privacy.clipping import ClippedMean
-from fedpcs.privacy.events import Batch, Event, Step, compose_steps
+from fedpcs.privacy.events import Event
 from fedpcs.privacy.mechanism import RecordMechanism
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.privacy.per_sample import Loss, PerSampleGradient, per_sample_gradient
@@ -54,18 +54,14 @@ class PrivateUpdate:
     Attributes:
         value: (parameters,) w(t) − w_i, float64, read-only.
         event: What it cost, all steps together.
-        steps: What each step cost the records of its batch.
         noise_stddev: σ of the noise the whole update holds, learning rate included.
         signal_bound: What the update's norm would be at most without noise.
-        num_zeroed: Gradients that were not finite. Private: not for release.
     """
 
     value: FloatArray
     event: Event
-    steps: tuple[Step, ...]
     noise_stddev: float
     signal_bound: float
-    num_zeroed: int
 
 
 def private_sgd(
@@ -114,21 +110,17 @@ def train_by_record(
     """
     trained = [value for value in gradient.model.parameters() if value.requires_grad]
     before = _flat(trained)
-    steps: list[Step] = []
-    variance, reach, num_zeroed = 0.0, 0.0, 0
-    for batch, mean in _clipped_means(gradient, data, plan, mechanism.local_epochs, order):
+    variance, reach = 0.0, 0.0
+    for mean in _clipped_means(gradient, data, plan, mechanism.local_epochs, order):
         if watch is not None:
             watch(mean.value)
-        release = mechanism.release(mean, source, batch)
+        release = mechanism.release(mean, source)
         _move(trained, torch.tensor(release.value), plan.learning_rate)
-        steps.append(release.event)
         variance += (plan.learning_rate * release.noise_stddev) ** 2
         reach += plan.learning_rate * plan.clip_norm
-        num_zeroed += mean.num_zeroed
-    assert compose_steps(steps) <= mechanism.budget
     value = (before - _flat(trained)).numpy()
     value.flags.writeable = False
-    return PrivateUpdate(value, mechanism.event(source), tuple(steps), float(np.sqrt(variance)), reach, num_zeroed)
+    return PrivateUpdate(value, mechanism.event(source), float(np.sqrt(variance)), reach)
 
 
 def signal_by_record(
@@ -145,7 +137,7 @@ def signal_by_record(
     """
     trained = [value for value in gradient.model.parameters() if value.requires_grad]
     before = _flat(trained)
-    for _, mean in _clipped_means(gradient, data, plan, num_epochs, order):
+    for mean in _clipped_means(gradient, data, plan, num_epochs, order):
         _move(trained, torch.tensor(mean.value), plan.learning_rate)
     return before - _flat(trained)
 
@@ -156,30 +148,33 @@ def _clipped_means(
     plan: LocalPlan,
     num_epochs: int,
     order: np.random.Generator,
-) -> Iterator[tuple[Batch, ClippedMean]]:
+) -> Iterator[ClippedMean]:
     """Yield each batch's mean of clipped gradients at the model as it is then: whoever asks moves it in between."""
     inputs, targets = data
-    for batch, records in disjoint_batches(len(inputs), plan.batch_size, num_epochs, order):
+    num_seen = 0
+    for records in disjoint_batches(len(inputs), plan.batch_size, num_epochs, order):
         chosen = torch.from_numpy(records).to(inputs.device)
-        yield batch, gradient.clipped_mean(inputs[chosen], targets[chosen], plan.clip_norm)
+        num_seen += len(records)
+        yield gradient.clipped_mean(inputs[chosen], targets[chosen], plan.clip_norm)
+    assert num_seen == num_epochs * len(inputs)  # more would cost a record more than was charged
 
 
 def disjoint_batches(
     num_records: int, batch_size: int | None, num_epochs: int, order: np.random.Generator
-) -> Iterator[tuple[Batch, NDArray[np.int64]]]:
+) -> Iterator[NDArray[np.int64]]:
     """Yield every epoch's batches: disjoint, together all records, the last one maybe smaller.
 
     Example:
         >>> batches = list(disjoint_batches(5, 2, 1, np.random.default_rng(0)))
-        >>> [len(records) for _, records in batches], sorted(int(r) for _, records in batches for r in records)
+        >>> [len(records) for records in batches], sorted(np.concatenate(batches).tolist())
         ([2, 2, 1], [0, 1, 2, 3, 4])
     """
     _validate.integer("num_records", num_records, low=1)
     size = num_records if batch_size is None else min(_validate.integer("batch_size", batch_size, low=1), num_records)
-    for epoch in range(_validate.integer("num_epochs", num_epochs, low=1)):
+    for _ in range(_validate.integer("num_epochs", num_epochs, low=1)):
         shuffled = order.permutation(num_records)
-        for index, start in enumerate(range(0, num_records, size)):
-            yield Batch(epoch, index), shuffled[start : start + size]
+        for start in range(0, num_records, size):
+            yield shuffled[start : start + size]
 
 
 def _flat(parameters: list[nn.Parameter]) -> Tensor:

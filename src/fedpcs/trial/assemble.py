@@ -14,8 +14,8 @@ from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.game.schedule import Schedule
-from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import PartitionedData, deal_out
+from fedpcs.learning.client_plan import ClientPlan
 from fedpcs.learning.datasets import Dataset, hold_out, load_dataset, with_oriented_gradients
 from fedpcs.learning.device import why_missing
 from fedpcs.learning.layout import layout_of

@@ -15,8 +15,8 @@ from fedpcs._keys import checked, read_override, set_key
 from fedpcs._toml import parse_toml, read_toml
 from fedpcs.errors import InvalidInput
 from fedpcs.game.config import STRICT, GameConfig, Number
+from fedpcs.game.population import MOST_SAMPLES
 from fedpcs.game.schedule import Behaviour
-from fedpcs.learning.sizes import MOST_SAMPLES
 from fedpcs.privacy.modes import MODES, mode_named
 from fedpcs.privacy.modes.mode import Clips, PrivacyMode
 from fedpcs.privacy.modes.record import RECORD

@@ -24,7 +24,6 @@ from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import Question
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientFailure, Task
-from fedpcs.learning.releases import is_replayable, release_event, source_of
 from fedpcs.learning.repeats import without_repeats
 from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round, without_outliers
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState
@@ -156,7 +155,7 @@ def _spent(plan: ServerPlan, ledger: PrivacyLedger, first_round: int, end_round:
 
     Noise that cannot be replayed makes rounds that will be done over cost twice: there, all that was ever charged.
     """
-    if not is_replayable(plan.client):
+    if not plan.client.is_replayable:
         first_round, end_round = 0, plan.num_rounds
     spent = np.zeros(plan.num_clients, dtype=np.int64)
     for client, nanos in ledger.totals(plan.run, first_round, end_round).items():
@@ -177,7 +176,7 @@ def _one_round(
     left: list[int] = []
     given_up: list[tuple[OpenRound, Heard]] = []
     for attempt in range(settings.redraws + 1):
-        if not is_replayable(plan.client):  # what an attempt that was given up released is spent
+        if not plan.client.is_replayable:  # what an attempt that was given up released is spent
             state = replace(state, spent=_spent(plan, ledger, now, now + 1))
         state, leaving = leave(plan, state)
         left += leaving.tolist()
@@ -202,7 +201,7 @@ def _one_round(
         raise _too_few(plan, now, given_up)
     state, moved = close_round(plan, state, opened, heard)
     this_round = _spent(plan, ledger, now, now + 1)
-    state = replace(state, spent=spent_before + this_round if is_replayable(plan.client) else this_round)
+    state = replace(state, spent=spent_before + this_round if plan.client.is_replayable else this_round)
     _owe(plan, opened, heard, moved.reward, ledger)
     is_due = state.next_round % settings.evaluate_every == 0 or state.next_round == plan.num_rounds
     extra |= {"left": left, "given_up": [attempt_record(*pair) for pair in given_up]}
@@ -268,14 +267,14 @@ def _charge(plan: ServerPlan, tasks: Sequence[Task], ledger: PrivacyLedger) -> N
     """Charge the cohort before it is sent for: from here on, what they release may be on its way."""
     if not plan.client.is_perturbed:
         return
-    source = source_of(plan.client)
+    source = plan.client.source()
     if plan.limit is not None:
         ledger.set_limits([(task.client, plan.limit) for task in tasks])
     sizes = plan.num_samples
     ledger.charge_many(
         (
             ReleaseKey(plan.run, task.round_index, task.client),
-            release_event(plan.client, task, int(sizes[task.client]), source),
+            plan.client.release_event(task, int(sizes[task.client]), source),
         )
         for task in tasks
     )

@@ -119,7 +119,7 @@ class DrawSummary(Record):
 
 
 class StepSummary(Record):
-    """What a step of the server is made of: `fedpcs.learning.step_parts.StepParts` says what each is."""
+    """What a step of the server is made of: `fedpcs.learning.aggregate.StepParts` says what each is."""
 
     signal: _Amount
     spread: _Amount

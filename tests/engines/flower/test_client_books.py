@@ -12,7 +12,6 @@ from fedpcs.errors import BudgetExhausted, CorruptFile, InvalidInput
 from fedpcs.game import announce, best_response
 from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.protocol import Task
-from fedpcs.learning.releases import release_event, source_of
 from fedpcs.privacy import PrivacyLedger
 from fedpcs.privacy.budget import Rho
 
@@ -27,7 +26,7 @@ def books(tmp_path):
 
 
 def charge(books, task, plan=PLAN):
-    books.charge(task, release_event(plan, task, 50, source_of(plan)))
+    books.charge(task, plan.release_event(task, 50, plan.source()))
 
 
 def test_budgets_are_the_best_response_rounded_down(books):

@@ -29,7 +29,6 @@ from fedpcs.learning.client import ClientSide, Question
 from fedpcs.learning.device import no_mistaken_device
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Task
-from fedpcs.learning.releases import release_event, source_of
 from fedpcs.learning.threads import one_thread
 
 _GRACE_SECONDS = 5.0
@@ -188,7 +187,7 @@ def _agree_and_charge(member: Member, books: ClientBooks, task: Task) -> None:
     if not side.plan.is_perturbed:
         return
     try:
-        books.charge(task, release_event(side.plan, task, member.num_samples, source_of(side.plan)))
+        books.charge(task, side.plan.release_event(task, member.num_samples, side.plan.source()))
     except BudgetExhausted as error:  # says what it has spent in all runs, and its limit
         raise kept_here(member.name, "it has reached its limit", str(error)) from None
 

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values
 from fedpcs.engines.flower.named_arrays import array_of
 from fedpcs.errors import InvalidInput
+from fedpcs.game.population import MOST_SAMPLES
 from fedpcs.learning import wire
 from fedpcs.learning.layout import Values
 from fedpcs.learning.protocol import ClientReport, Task
-from fedpcs.learning.sizes import MOST_SAMPLES
 
 HELLO, TERMS, QUESTION, TRAIN = "query.hello", "query.terms", "query.question", "train"
 _MOST_TEXT = 2**20

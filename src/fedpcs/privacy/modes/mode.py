@@ -65,22 +65,18 @@ class Training(Protocol):
     @property
     def clip_norm(self) -> float:
         """W of the update, or C of a record's gradient."""
-        ...
 
     @property
     def learning_rate(self) -> float:
         """Step size."""
-        ...
 
     @property
     def batch_size(self) -> int | None:
         """b; None: all records at once."""
-        ...
 
     @property
     def local_epochs(self) -> int:
         """E."""
-        ...
 
 
 class PrivacyMode(Protocol):
@@ -89,32 +85,26 @@ class PrivacyMode(Protocol):
     @property
     def name(self) -> str:
         """As run files name it."""
-        ...
 
     @property
     def level(self) -> Level | None:
         """Unit and neighbours of the claim; None: nothing is protected, no noise is added and nothing is charged."""
-        ...
 
     @property
     def trust(self) -> Trust:
         """Against whom it holds."""
-        ...
 
     @property
     def clips(self) -> Clips:
         """What is bounded before noise is added."""
-        ...
 
     @property
     def promise(self) -> str:
         """Whom the mechanism protects and against what, in one or two sentences."""
-        ...
 
     @property
     def canaries(self) -> tuple[Canary, ...]:
         """How it is audited."""
-        ...
 
     def mechanism(self, training: Training, budget: Rho, num_samples: int) -> UpdateMechanism | RecordMechanism:
         """Return what perturbs releases and says what they cost: whole updates, or steps where gradients are clipped.
@@ -122,16 +112,6 @@ class PrivacyMode(Protocol):
         Raises:
             InvalidInput: It makes no release of this budget, or none at all.
         """
-        ...
 
     def noise_variance(self, training: Training, budget: FloatArray, num_samples: IntArray) -> FloatArray:
         """Return (clients,) σ² in each parameter of the update sent, for noise without a grid."""
-        ...
-
-    def num_shares(self, training: Training) -> int:
-        """Return in how many equal parts the budget of a release is spent."""
-        ...
-
-    def signal_bound(self, training: Training, num_samples: int) -> float:
-        """Return what the norm of an update is at most without its noise."""
-        ...

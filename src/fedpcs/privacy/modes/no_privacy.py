@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
@@ -32,14 +31,6 @@ class NoPrivacy:
     def noise_variance(self, training: Training, budget: FloatArray, num_samples: IntArray) -> FloatArray:
         """Return (clients,) zeros."""
         return np.zeros_like(budget)
-
-    def num_shares(self, training: Training) -> int:
-        """Return 1."""
-        return 1
-
-    def signal_bound(self, training: Training, num_samples: int) -> float:
-        """Return infinity: nothing is clipped."""
-        return math.inf
 
 
 NO_PRIVACY = NoPrivacy()

@@ -53,14 +53,5 @@ class RecordMode:
         one_epoch = (2.0 * training.clip_norm) ** 2 * inverse_squares * training.local_epochs / (2.0 * budget)
         return np.asarray(training.learning_rate**2 * training.local_epochs * one_epoch)
 
-    def num_shares(self, training: Training) -> int:
-        """Return E: every epoch may cost a record the same."""
-        return training.local_epochs
-
-    def signal_bound(self, training: Training, num_samples: int) -> float:
-        """Return ηC times the number of steps."""
-        size = num_samples if training.batch_size is None else min(num_samples, training.batch_size)
-        return training.learning_rate * training.clip_norm * training.local_epochs * -(-num_samples // size)
-
 
 RECORD = RecordMode()

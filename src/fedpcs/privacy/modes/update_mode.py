@@ -51,11 +51,3 @@ class UpdateMode:
     def noise_variance(self, training: Training, budget: FloatArray, num_samples: IntArray) -> FloatArray:
         """Return (clients,) 2W²/(ρ·divisor²)."""
         return np.asarray(2.0 * training.clip_norm**2 / (budget * self.divisor(num_samples) ** 2))
-
-    def num_shares(self, training: Training) -> int:
-        """Return 1: an update is perturbed once."""
-        return 1
-
-    def signal_bound(self, training: Training, num_samples: int) -> float:
-        """Return W."""
-        return training.clip_norm

@@ -24,7 +24,6 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_rows, clip_update
-from fedpcs.privacy.events import Batch
 from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
 from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.modes.mode import Canary, Neighbours, PrivacyMode
@@ -125,10 +124,7 @@ def _update_pipeline(mechanism: UpdateMechanism, *, is_mean: bool) -> Pipeline:
 
 
 def _step_pipeline(mechanism: RecordMechanism) -> Pipeline:
-    def released(step: int, rows: FloatArray, source: NoiseSource) -> FloatArray:
-        return mechanism.release(clip_rows(rows, CLIP_NORM), source, Batch(*divmod(step, _NUM_BATCHES))).value
-
-    return lambda raw, source: np.stack([released(step, rows, source) for step, rows in enumerate(raw)])
+    return lambda raw, source: np.stack([mechanism.release(clip_rows(rows, CLIP_NORM), source).value for rows in raw])
 
 
 def _opposite_updates(rng: np.random.Generator, direction: FloatArray) -> Pair:

@@ -89,12 +89,12 @@ def _game() -> Check:
 
 
 def _privacy() -> Check:
-    from fedpcs.privacy.conversion import METHODS, epsilon_profile, to_delta
+    from fedpcs.privacy.conversion import METHODS, to_delta, to_epsilon
 
-    found = epsilon_profile(0.5, 1e-5)
-    shown = ", ".join(f"{_format.rounded_up(getattr(found, method))} {method}" for method in METHODS)
-    is_sound = found.exact <= found.tight <= found.standard
-    comes_back = abs(to_delta(0.5, found.exact, "exact") / 1e-5 - 1.0) < 1e-6
+    exact, tight, standard = found = [to_epsilon(0.5, 1e-5, method) for method in METHODS]
+    shown = ", ".join(f"{_format.rounded_up(epsilon)} {method}" for method, epsilon in zip(METHODS, found, strict=True))
+    is_sound = exact <= tight <= standard
+    comes_back = abs(to_delta(0.5, exact, "exact") / 1e-5 - 1.0) < 1e-6
     broken = "SciPy's special functions give wrong numbers: try another version."
     return _wrong_unless(is_sound and comes_back, "privacy", f"ρ = 0.5 at δ = 10⁻⁵: ε = {shown}", broken)
 
