@@ -4,6 +4,7 @@ import multiprocessing
 import os
 
 import pytest
+from made_records import a_round
 
 from fedpcs._files import write_whole
 from fedpcs.errors import FedpcsError
@@ -50,7 +51,7 @@ def test_files_and_run_folders_are_their_owners_alone_whatever_the_umask(tmp_pat
             write_whole(tmp_path / "run" / "config.toml", b"")
             trial = TrialStore(tmp_path / "run" / "trial")
             trial.create()
-            trial.append({"round": 0})
+            trial.append(a_round(0))
     finally:
         os.umask(before)
     modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "run", *(tmp_path / "run").rglob("*"))}

@@ -16,6 +16,7 @@ import io
 import json
 import os
 import stat
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -72,21 +73,12 @@ def read_bytes(path: str | os.PathLike[str], most_bytes: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], most_bytes: int = MOST_TEXT) -> str:
-    """Return the content of a text file, without the mark that some editors put before it.
-
-    Raises:
-        OSError: As `open_regular`.
-        UnicodeDecodeError: It is no text in UTF-8.
-    """
+    """Return the content of a text file in UTF-8, without the mark that some editors put before it."""
     return read_bytes(path, most_bytes).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def lines_of(path: str | os.PathLike[str], most_bytes: int = MOST_LOG, most_line: int = MOST_JSON) -> Iterator[bytes]:
-    """Give the lines of a file, each with its line feed if it has one.
-
-    Raises:
-        OSError: As `open_regular`, or a line is longer than `most_line`.
-    """
+    """Give the lines of a file, each with its line feed if it has one; one longer than `most_line` is an OSError."""
     with open_regular(path, most_bytes) as stream:
         while line := stream.readline(most_line + 1):
             if len(line) > most_line:
@@ -100,11 +92,7 @@ def most_unpacked(num_bytes: int) -> int:
 
 
 def arrays_in(stream: BinaryIO) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an .npz file; no code in it is run.
-
-    Raises:
-        ValueError: It is damaged, or would unpack to far more than its size.
-    """
+    """Read the arrays of an .npz file; ValueError if it is damaged, or would unpack to far more than its size."""
     try:
         num_bytes = stream.seek(0, os.SEEK_END)
         with zipfile.ZipFile(stream) as packed:
@@ -223,6 +211,17 @@ def _opened_alone(path: Path) -> BinaryIO:
         stream.close()
 
 
+def lock_at_once(handle: int) -> bool:
+    """Lock an open file for this process; False if another keeps it locked. The system unlocks it when it is closed."""
+    # A process killed while it starts another leaves the lock to that one, for the moment until it runs its program.
+    for wait in (0.0, 0.05, 0.2, 0.5):
+        time.sleep(wait)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
+
+
 def open_private(path: Path) -> BinaryIO:
     """Open a file of ours to read and to add to, likewise."""
     return os.fdopen(open_own(path, os.O_RDWR | os.O_APPEND), "a+b")
@@ -234,11 +233,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, remedy: str = NEW_RUN) -> Any:
-    """Read a JSON file of ours.
-
-    Raises:
-        CorruptFile: It is missing or damaged; `remedy` says what to do.
-    """
+    """Read a JSON file of ours; if it is missing or damaged, CorruptFile says what to do by `remedy`."""
     try:
         return json.loads(read_bytes(path, MOST_JSON).decode())
     except (OSError, ValueError, RecursionError) as error:  # the last if it is nested too deep

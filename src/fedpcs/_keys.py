@@ -10,12 +10,11 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from fedpcs._outside import shown
-from fedpcs._toml import parse_toml
+from fedpcs._toml import MOST_NAMES, parse_toml
 from fedpcs._validate import did_you_mean, nearest
 from fedpcs.errors import InvalidInput
 
 Tree = TypeVar("Tree", bound=BaseModel)
-_MOST_NAMES = 20  # no key of ours has so many
 # Names that people try, and are too far from ours to be taken for a slip.
 _OTHER_NAMES = {
     "dataset": "data.name",
@@ -56,17 +55,14 @@ def dotted_keys(tables: Mapping[str, Any]) -> dict[str, Any]:
 
     A name at the top may be dotted itself; one with dots of its own, such as a sampler's, is put in quotes.
 
-    Raises:
-        InvalidInput: A key is there twice, such as by itself and in a table; or a table is empty.
-
     Example:
         >>> dotted_keys({"rounds": 5, "training": {"batch_size": 8}})
         {'rounds': 5, 'training.batch_size': 8}
     """
     found: dict[str, Any] = {}
     for path, value in _leaves(tables):
-        if len(path) > _MOST_NAMES:
-            raise InvalidInput(f"{'.'.join(path[:3])}…: tables may lie {_MOST_NAMES} deep, got {len(path)}.")
+        if len(path) > MOST_NAMES:
+            raise InvalidInput(f"{'.'.join(path[:3])}…: tables may lie {MOST_NAMES} deep, got {len(path)}.")
         key = ".".join(f'"{name}"' if "." in name else name for name in path)
         if key in found:
             raise InvalidInput(f"{key} is given twice, in two ways of writing it. Keep one of them.")
@@ -78,7 +74,7 @@ def _leaves(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tu
     """Give every value that is no table, with the names on the way to it."""
     for key, value in table.items():
         here = (*path, key) if path else _names(key)
-        if not isinstance(value, Mapping) or len(here) > _MOST_NAMES:
+        if not isinstance(value, Mapping) or len(here) > MOST_NAMES:
             yield here, value
         elif value:
             yield from _leaves(value, here)
@@ -106,11 +102,7 @@ def set_key(values: dict[str, Any], key: str, value: Any) -> None:
 
 
 def checked(tree: type[Tree], values: Any, where: str = "") -> Tree:
-    """Return values from outside as a checked tree.
-
-    Raises:
-        InvalidInput: An unknown key, or a value that is not allowed; begins with `where`.
-    """
+    """Return values from outside as a checked tree; an error's message begins with `where`."""
     try:
         return tree.model_validate(values)
     except ValidationError as error:

@@ -35,7 +35,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from fedpcs._keys import dotted_keys, first_problem, set_key
+from fedpcs._keys import checked, dotted_keys, set_key
 from fedpcs._validate import did_you_mean
 from fedpcs.errors import InvalidInput
 from fedpcs.sampling import SAMPLERS, make_sampler
@@ -214,19 +214,8 @@ def set_of(values: Sequence[Any]) -> set[str]:
 
 
 def make_sweep_config(values: Mapping[str, Any], where: str = "sweep") -> SweepConfig:
-    """Return a checked sweep from nested mappings.
-
-    Raises:
-        InvalidInput: An unknown key, or a value that is not allowed.
-
-    Example:
-        >>> make_sweep_config({"samplers": ["random"], "seeds": [0]}).base
-        'default'
-    """
-    try:
-        return SweepConfig.model_validate(dict(values))
-    except ValidationError as error:
-        raise InvalidInput(f"{where}: {first_problem(error, SweepConfig)}") from None
+    """Return a checked sweep from nested mappings."""
+    return checked(SweepConfig, dict(values), where)
 
 
 def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: str | None = None) -> list[Cell]:

@@ -5,12 +5,9 @@ config.toml   manifest.json   lock   trials/SAMPLER-seedN/…   report.html   re
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import os
 import platform
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, open_own, write_json, write_whole
+from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, lock_at_once, open_own, write_json, write_whole
 from fedpcs._plugins import digests
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.trial.config import RunConfig, as_toml, load_run_config
@@ -202,7 +199,7 @@ def locked(folder: Path) -> Iterator[None]:
             raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
         raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
     try:
-        if not _lock(handle):
+        if not lock_at_once(handle):
             holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
             raise InUse(
                 f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
@@ -221,20 +218,9 @@ def is_locked(folder: Path) -> bool:
     except OSError:  # no such file, or something else of that name: no process of ours holds it
         return False
     try:
-        return not _lock(handle)
+        return not lock_at_once(handle)
     finally:
         os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    """Lock an open file; False if another process keeps it locked."""
-    # A process killed while it starts another leaves the lock to that one, for the moment until it runs its program.
-    for wait in (0.0, 0.05, 0.2, 0.5):
-        time.sleep(wait)
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-    return False
 
 
 def _differences(name: str, before: Any, now: Any) -> list[str]:
