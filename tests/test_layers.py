@@ -96,7 +96,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.engines.flower.client_books",
     "fedpcs.engines.flower.strategy",
     "fedpcs.exhibits.ablation",
-    "fedpcs.exhibits.accuracy_table",
     "fedpcs.exhibits.data_distribution",
     "fedpcs.exhibits.privacy_usage",
     "fedpcs.exhibits.reproduce",
@@ -112,7 +111,6 @@ STILL_MANY_FILES = {
     "game",
     "learning",
     "sampling",
-    "studies",
     "trial",
 }
 STILL_LONG = {

@@ -7,7 +7,7 @@ from _markdown import table
 
 from fedpcs._validate import FloatArray
 from fedpcs.game import Game, Profile, individuals, make_game, mean_field
-from fedpcs.game.reward import plan_rewards
+from fedpcs.game.equilibrium import plan_rewards
 
 ROUNDS = (0, 1, 2, 5, 10, 30)
 

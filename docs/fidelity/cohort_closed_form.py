@@ -7,7 +7,7 @@ from _markdown import table
 
 from fedpcs._validate import FloatArray
 from fedpcs.game import make_game
-from fedpcs.game.sampling_ratio import ClosedForm, closed_form
+from fedpcs.theory.sampling_ratio import CappedCohort, RatioPlan, multiplier_of, paper_ratio
 
 Case = tuple[float, float, float, int]
 # Slope G, offset H, cap B, round t; the default game has N = 100, γ = 0.5, a = 10 000.
@@ -40,10 +40,13 @@ def search(case: Case, sizes: FloatArray) -> tuple[float, int, float] | None:
     return (float(costs.flat[best]), int(size.flat[best]), float(reward.flat[best])) if is_feasible.any() else None
 
 
-def printed(case: Case) -> ClosedForm:
-    """Return Theorem 7's answer."""
+def printed(case: Case) -> tuple[RatioPlan, float]:
+    """Return Theorem 7's answer, and the multiplier of the cap there."""
     slope, offset, cap, t = case
-    return closed_form(slope=slope, offset=offset, budget_cap=cap, round_index=t, game=GAME)
+    weight = GAME.accuracy_priority * GAME.accuracy_scale / (t + 1)
+    problem = CappedCohort(slope, offset, weight, 1.0 - GAME.accuracy_priority, cap, GAME.num_clients)
+    answer = paper_ratio(problem)
+    return answer, multiplier_of(problem, answer.budget)
 
 
 def describe(found: tuple[float, int, float] | None) -> str:
@@ -55,13 +58,13 @@ def main() -> None:
     """Print one row per case."""
     rows = []
     for case in CASES:
-        answer = printed(case)
+        answer, multiplier = printed(case)
         theirs = (float(cost(answer.cohort_size, answer.reward, case)), answer.cohort_size, answer.reward)
         rows.append(
             [
                 ", ".join(f"{value:g}" for value in case),
                 describe(theirs),
-                f"{answer.multiplier:.2f}",
+                f"{multiplier:.2f}",
                 describe(search(case, np.array([float(answer.cohort_size)]))),
                 describe(search(case, np.arange(1.0, GAME.num_clients + 1.0))),
             ]

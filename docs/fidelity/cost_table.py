@@ -14,8 +14,8 @@ from _markdown import table
 
 from fedpcs._validate import FloatArray
 from fedpcs.game import Game, make_game, mean_field
+from fedpcs.game.equilibrium import plan_rewards
 from fedpcs.game.payoffs import server_cost
-from fedpcs.game.reward import plan_rewards
 
 SCALES = (1_000.0, 10_000.0)
 POLICIES = ("no reward", "per-round", "best constant", "commitment")

@@ -36,10 +36,10 @@ def sweep_theorem_1(game: Game, reward: float, *, damping: float, count: int) ->
     retention = np.zeros((path.size, population.num_types))
     for _ in range(count):
         terms = game.terms(path, mean)
-        current = costate.follow(retention, terms, population)
+        current = profile_from_retention(population, retention, mean)
         asked = costate.stationary_retention(current, aversion, terms, printed=False, backward=True)
         retention = retention + damping * (asked - retention)
-        mean = costate.follow(retention, terms, population).mean_budget
+        mean = profile_from_retention(population, retention, mean).mean_budget
     return profile_from_retention(population, retention)
 
 

@@ -9,7 +9,7 @@ from _markdown import table
 
 from fedpcs._validate import FloatArray
 from fedpcs.game import Game, Terms, best_response, costate, individuals, make_game, mean_field
-from fedpcs.game.payoffs import client_utility, selection_probability
+from fedpcs.game.payoffs import client_utility, profile_from_retention, selection_probability
 
 REWARDS = (1.0, 5.0, 10.0, 20.0)
 # The client of the default game that loses most by stopping at a stationary point under reward 1.
@@ -44,11 +44,11 @@ def stop_at_stationary_point(game: Game, terms: Terms, client: int, num_sweeps: 
     alone = individuals([aversion], [budget])
     retention = np.zeros((terms.last_round + 1, 1))
     for _ in range(num_sweeps):
-        path = costate.follow(retention, terms, alone)
+        path = profile_from_retention(alone, retention, terms.mean_budget)
         asked = costate.stationary_retention(path, alone.privacy_aversion, terms, printed=False, backward=True)
         residual = float(np.abs(asked - retention).max())
         retention = retention + 0.1 * (asked - retention)
-    stationary = costate.follow(retention, terms, alone)
+    stationary = profile_from_retention(alone, retention, terms.mean_budget)
     best = best_response(terms, aversion, budget)
 
     def utility(budgets: FloatArray, retentions: FloatArray) -> float:

@@ -1,6 +1,5 @@
 """What samplers hear and ask in a real run, against clients trained by hand on their records from the same models."""
 
-import dataclasses
 import math
 from functools import cache
 
@@ -10,15 +9,12 @@ import torch
 
 from fedpcs import _random
 from fedpcs.engines.inprocess import InProcessEngine
-from fedpcs.errors import InvalidInput
 from fedpcs.learning import client_plan
-from fedpcs.learning.admission import Admitted, Expected, Refusal, admit
-from fedpcs.learning.client import ClientPlan, ClientSide
+from fedpcs.learning.client import ClientSide
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
-from fedpcs.learning.server_values import Heard
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.noise import FastNoise
@@ -166,44 +162,3 @@ def test_aocs_goes_by_the_norm_of_what_would_be_sent_before_its_noise(tmp_path, 
             update, _ = by_hand(plan.client, data, state.parameters, task, is_noisy=False)
             expected = np.linalg.norm(update)
             assert norm == pytest.approx(min(CLIP, expected) if mode in ("paper", "client") else expected, rel=1e-4)
-
-
-@pytest.mark.parametrize("mode", ["none", "record"])
-def test_steps_follow_from_the_plan_and_a_clients_size(mode):
-    for batch_size, epochs in ((None, 3), (7, 1), (16, 5)):
-        plan = ClientPlan(mode=mode, batch_size=batch_size, local_epochs=epochs)
-        _, model, data = federation("delta", mode, 1)
-        sizes = data.num_samples[:3]
-        for client, steps in enumerate(plan.local_steps(sizes)):
-            task = Task("toy", 0, client, "", Rho.of(0.5))
-            _, gradients = by_hand(plan, data, flat_parameters(model), task, is_noisy=False)
-            assert steps == len(gradients)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, True, 3, "0.5", None])
-@pytest.mark.parametrize("name", ["gradient_variance", "loss_energy"])
-def test_a_measure_that_cannot_be_is_refused_with_its_report(name, value):
-    plan, model, data = federation("delta", "none", 1)
-    task = Task("toy", 0, 2, "", None, (name,))
-    parameters = torch.from_numpy(flat_parameters(model))
-    report = ClientSide(plan.client, model, data).answer(task, parameters, torch.empty_like(parameters))
-    expected = Expected(task, int(data.num_samples[2]), plan.layout, plan.client)
-    assert isinstance(admit(report, expected), Admitted)
-    found = admit(dataclasses.replace(report, measures={name: value}), expected)
-    assert isinstance(found, Refusal)
-    assert (found.kind, name in found.reason) == ("size", True)
-
-
-@pytest.mark.parametrize("mode", ["none", "record"])
-def test_a_measure_that_nobody_sent_is_an_error_that_names_it_the_sampler_and_the_mode(tmp_path, monkeypatch, mode):
-    close = runner.close_round
-
-    def silenced(plan, state, opened, heard):
-        untold = [
-            dataclasses.replace(item, report=dataclasses.replace(item.report, measures={})) for item in heard.admitted
-        ]
-        return close(plan, state, opened, Heard(tuple(untold), (), ()))
-
-    monkeypatch.setattr(runner, "close_round", silenced)
-    with pytest.raises(InvalidInput, match=f"round 0: sampler 'delta' learns from gradient_variance, .*mode '{mode}'"):
-        rounds_of(tmp_path, monkeypatch, "delta", mode, 1)

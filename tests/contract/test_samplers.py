@@ -93,31 +93,6 @@ def test_biased_samplers_have_weights_that_add_up_to_one_and_claim_no_inclusion(
         assert drawn.weights.sum() == pytest.approx(1.0, rel=1e-12)
 
 
-def two_sample_score(one, other, num_draws):
-    """The largest difference between two rows of counts, in standard errors."""
-    pooled = (one + other) / (2 * num_draws)
-    error = np.sqrt(2 * num_draws * pooled * (1.0 - pooled))
-    return np.max(np.abs(one - other) / np.maximum(error, 0.1))
-
-
-@every_case
-def test_clients_that_are_alike_are_drawn_alike(case):
-    """No client is favoured for its number: the chances of equals are equal, whatever settles ties."""
-    usual = make_world()
-    world = {
-        name: value if name == "cohort_size" else np.repeat(value[:1], 12, axis=0) for name, value in usual.items()
-    }
-    sampler, rng = case.make(), np.random.default_rng(2)
-    view = view_of(case, {**world, "cohort_size": 5})
-    num_draws, times, total = 100, np.zeros(12), 0
-    for _ in range(num_draws):
-        clients = draw(sampler, view, rng).clients
-        times[clients] += 1
-        total += clients.size
-    share = total / (12 * num_draws)
-    assert np.abs(times - total / 12).max() < 4.5 * np.sqrt(num_draws * share * (1 - share))
-
-
 @every_case
 def test_what_a_sampler_did_not_declare_does_not_move_it(case):
     """With everything in sight and with the declared fields alone it draws and learns the same."""

@@ -1,11 +1,10 @@
 """A game from TOML: the whole contract of keys, and one clear line for every mistake."""
 
-import numpy as np
 import pytest
 
 from fedpcs.errors import InvalidInput
 from fedpcs.game.assemble import game_of_file
-from fedpcs.game.config import GameFile, load_game_file
+from fedpcs.game.config import load_game_file
 
 
 def load(tmp_path, text):
@@ -159,19 +158,3 @@ def test_a_missing_game_file_is_named(tmp_path):
 def test_a_folder_is_not_a_game(tmp_path):
     with pytest.raises(InvalidInput, match=r"is a folder\. Give the path of a game"):
         load_game_file(tmp_path)
-
-
-def test_a_config_cannot_be_changed():
-    with pytest.raises(ValueError, match="frozen"):
-        GameFile().last_round = 5
-
-
-def test_defaults_in_the_tree_are_those_of_the_library():
-    """One fact, one place: the TOML defaults and make_game's must not drift apart."""
-    game = game_of_file(GameFile())
-    from fedpcs.game import make_game
-
-    other = make_game()
-    for name in ("last_round", "budget_bounds", "accuracy_priority", "accuracy_scale", "reward_max", "selection"):
-        assert getattr(game, name) == getattr(other, name)
-    assert np.array_equal(game.cohort_size, other.cohort_size)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedpcs.errors import InvalidInput, NotConverged
-from fedpcs.game import announce, best_response, certify, make_game, mean_field, solve, uniform
+from fedpcs.game import best_response, certify, make_game, mean_field, solve, uniform
 
 
 def test_a_solved_game_carries_its_proof():
@@ -30,10 +30,6 @@ def test_the_printed_formula_raises_and_carries_the_result():
     found = caught.value.solution
     assert found.status == "not-converged"
     assert found.certificate.relative > 0.2
-
-
-def test_without_throw_the_status_says_it():
-    assert solve(make_game(), 10.0, response="paper", throw=False).status == "not-converged"
 
 
 def test_a_settled_mean_field_that_does_not_certify_is_not_an_equilibrium(monkeypatch):
@@ -98,10 +94,3 @@ def test_a_tight_tolerance_is_met_by_a_finer_table():
     )
     found = solve(game, 5.0, tolerance=2e-6)
     assert found.certificate.relative <= 2e-6
-
-
-def test_clients_answer_the_announcement_not_the_server_s_private_view():
-    found = solve(make_game(uniform(10, 0), last_round=4, cohort_size=2), 2.0)
-    terms = found.terms
-    again = announce(terms.reward, terms.mean_budget, terms.cohort_size, terms.num_clients, terms.selection)
-    assert again.mean_budget == pytest.approx(found.profile.mean_budget)

@@ -101,13 +101,6 @@ def test_a_client_at_the_mean_stays_and_pays_nothing():
     assert (answer.retention == 0.0).all()
 
 
-def test_the_first_reward_changes_nothing_a_client_does():
-    """R_0 is paid for the initial budget, which is given: only later rewards move anyone."""
-    low, high = ([r, 6.0, 6.0, 6.0] for r in (0.0, 50.0))
-    one, other = (best_response(terms_with(reward, [6.0] * 4), 0.3, 9.0) for reward in (low, high))
-    assert one.budget == pytest.approx(other.budget)
-
-
 def test_richer_rewards_never_lower_a_high_clients_budget():
     budgets = [best_response(terms_with([r] * 10, [6.0] * 10), 0.5, 9.0).budget.sum() for r in (0, 2, 4, 6, 8, 12, 20)]
     assert (np.diff(budgets) >= -1e-6).all()
@@ -122,7 +115,7 @@ def test_divide_and_conquer_chooses_as_a_full_search_does(seed):
     table = exact.tabulate(terms, rows, crowd.initial_budget)
     last = table.nodes.shape[1] - 2
     for t in range(terms.last_round):
-        mean_cell = _kernels.locate(table.nodes[t + 1], terms.mean_budget[t])
+        mean_cell = _kernels.cell_of(table.nodes[t + 1], table.nodes.shape[1], terms.mean_budget[t])
         for m, aversion in enumerate(rows):
             for i in range(0, table.nodes.shape[1], 5):
                 rho = table.nodes[t, i]
@@ -133,7 +126,7 @@ def test_divide_and_conquer_chooses_as_a_full_search_does(seed):
                     table.value[t + 1, m],
                     table.slope[t + 1, m],
                     rho,
-                    _kernels.locate(table.nodes[t + 1], rho),
+                    _kernels.cell_of(table.nodes[t + 1], table.nodes.shape[1], rho),
                     terms.mean_budget[t],
                     mean_cell,
                     (1.0 - aversion) * chance,

@@ -1,11 +1,11 @@
 """No claim of equilibrium falls to the independent judge, and no equilibrium is refused by a factor of 100.
 
-What counts as a finding is defined in `independent_check_report`, which also prints the table of all 200 games.
+What counts as a finding is defined in `independent_check`.
 """
 
 import numpy as np
 import pytest
-from independent_check_report import compare_profile, examine
+from independent_check import compare_profile, examine
 from wild_games import WildGame, crowd_that_hardly_minds, heavy_tail, one_large_budget, wild_game
 
 from fedpcs.game import solve

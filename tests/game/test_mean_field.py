@@ -10,7 +10,6 @@ from zoo import zoo
 from fedpcs.game import (
     certify,
     compress,
-    costate,
     exact,
     histogram,
     individuals,
@@ -166,10 +165,3 @@ def test_when_mean_budgets_jump_for_ever_the_search_finds_a_profile_nobody_leave
 
 def jumping_crowd(rng):
     return individuals(rng.uniform(0, 1, 36).clip(0.001, 0.999), rng.uniform(0.01, 12, 36))
-
-
-def test_following_zero_retention_is_joining_the_crowd():
-    game = make_game(uniform(10, 0), last_round=3)
-    terms = game.terms(np.ones(4), np.array([5.0, 6.0, 7.0, 8.0]))
-    profile = costate.follow(np.zeros((4, 10)), terms, game.population)
-    assert profile.budget[1:] == pytest.approx(np.array([[5.0], [6.0], [7.0]]) * np.ones(10))

@@ -10,7 +10,6 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game import individuals, make_game, uniform
 from fedpcs.game.sampling_ratio import (
     cap_path,
-    closed_form,
     cut_to_cap,
     draw_order,
     plan_cohort,
@@ -145,33 +144,9 @@ def test_falling_caps_that_are_met_exactly_are_used_to_the_last_client():
     assert plan.cohort_size.astype(int).tolist() == [27, 23, 20, 17, 14, 10, 7]
 
 
-def test_the_closed_form_meets_a_cap_exactly():
-    """ρ* = 0.1 and B = 0.3, where floats say 0.3 // 0.1 is 2."""
-    game = make_game(accuracy_scale=0.0005)
-    found = closed_form(slope=1.0, offset=0.05, budget_cap=0.3, round_index=0, game=game)
-    assert found.budget == pytest.approx(0.1)
-    assert found.cohort_size == 3
-
-
 def test_the_least_cap_is_what_one_client_spends():
     game = make_game(budget_bounds=(0.1 + 0.2, 12.0), population=individuals([0.5] * 3, [1.0] * 3), cohort_size=1)
     assert cap_path(0.3, game).tolist() == [0.3] * 31
-
-
-def test_theorem_7_is_reproduced_and_is_no_optimum_where_rewards_are_paid():
-    game = make_game()
-    found = closed_form(slope=0.5, offset=3.0, budget_cap=500.0, round_index=3, game=game)
-    upsilon = 0.5 * 10_000 / 4
-    assert found.budget == pytest.approx((2 * 0.5 * upsilon / 0.5) ** (1 / 3))
-    assert found.cohort_size == int(500 // found.budget)
-    assert found.multiplier == pytest.approx(0.5 * (2 * 3.0 - 3 * found.budget) / (2 * 0.5))
-    assert found.reward > 0
-    assert not found.is_optimal
-
-
-def test_theorem_7_never_asks_for_more_clients_than_there_are():
-    found = closed_form(slope=0.5, offset=3.0, budget_cap=1e9, round_index=3, game=make_game())
-    assert found.cohort_size == 100
 
 
 @pytest.mark.parametrize("bad", [0.0, -5.0, float("nan"), [100.0] * 30, [100.0] * 30 + [float("nan")], "x", None, True])

@@ -23,10 +23,9 @@ from toy_clients import (
 )
 
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.client import ClientPlan, ClientSide
+from fedpcs.learning.client import ClientPlan
 from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters
-from fedpcs.learning.models import make_model
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.mechanism import RecordMechanism
@@ -247,21 +246,3 @@ def test_nothing_is_perturbed_without_a_budget(mode):
 def test_plans_that_make_no_sense_are_refused_by_name(name, value):
     with pytest.raises(InvalidInput, match=name):
         ClientPlan(**{name: value})
-
-
-def test_a_network_of_convolutions_is_trained_by_record_as_private_sgd_would():
-    rng = torch.Generator().manual_seed(0)
-    records = torch.randn(12, 3, 20, 20, generator=rng), torch.arange(12) % 4
-    model, work = make_model("tanh-cnn", (3, 20, 20), 4, seed=1), task(0, round_index=2, budget=0.3)
-    plan = plan_of("record", batch_size=5)
-    side = ClientSide(plan, model, made_data(lambda _: records, [12], records, 4))
-    expected = private_sgd(
-        model,
-        functional.cross_entropy,
-        records,
-        plan=LocalPlan(plan.clip_norm, plan.learning_rate, plan.batch_size),
-        mechanism=RecordMechanism(work.budget, plan.local_epochs),
-        source=FastNoise(plan.seed, work.round_index, work.client),
-        order=batch_order(plan, work),
-    )
-    np.testing.assert_allclose(answer(side, model, work).values, expected.value, rtol=1e-4, atol=1e-5)

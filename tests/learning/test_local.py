@@ -131,17 +131,6 @@ def test_the_zoo_has_fused_and_unfused_chains():
     assert [len(chain.fused_layers(make())) for make in (linear, wide, in_place, frozen_first)] == [0, 1, 2, 0]
 
 
-def test_training_again_starts_from_the_moved_weights():
-    """Fused steps write into the weights themselves: a second training must see them."""
-    data, how = rows(), {"learning_rate": 0.3, "batch_size": 4}
-    once, twice = wide(), wide()
-    local_sgd(once, data, num_epochs=2, order=np.random.default_rng(3), **how)
-    order = np.random.default_rng(3)
-    local_sgd(twice, data, num_epochs=1, order=order, **how)
-    local_sgd(twice, data, num_epochs=1, order=order, **how)
-    assert np.array_equal(flat_parameters(once), flat_parameters(twice))
-
-
 @pytest.mark.parametrize("make", [linear, wide], ids=lambda make: make.__name__)
 def test_gradient_variance_is_that_of_the_minibatch_gradients(make):
     model, how = make(), {"learning_rate": 0.3, "batch_size": 4, "num_epochs": 2}

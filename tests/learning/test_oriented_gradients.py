@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.datasets import make_dataset
-from fedpcs.learning.datasets.oriented_gradients import oriented_gradients, with_oriented_gradients
+from fedpcs.learning.datasets.oriented_gradients import oriented_gradients
 
 
 def images(count, channels=1, height=12, width=16, seed=0):
@@ -69,15 +68,3 @@ def test_what_is_no_image_is_refused():
     for wrong in (torch.zeros(2, 64), torch.zeros(2, 1, 8, 8), torch.zeros(2, 1, 7, 8, dtype=torch.uint8)):
         with pytest.raises(InvalidInput, match="oriented-gradients"):
             oriented_gradients(wrong)
-
-
-def test_a_data_set_keeps_all_but_its_inputs():
-    ours = make_dataset(
-        "ours", (images(6), [0, 1, 2, 0, 1, 2]), (images(2, seed=1), [0, 1]), mean=(0.5,), stddev=(2.0,)
-    )
-    found = with_oriented_gradients(ours)
-    assert torch.equal(found.train_targets, ours.train_targets)
-    assert found.input_shape == (oriented_gradients(images(1)).shape[1],)
-    assert (found.mean, found.stddev, found.name, found.num_classes) == ((), (), "ours", 3)
-    with pytest.raises(InvalidInput):
-        with_oriented_gradients(found)

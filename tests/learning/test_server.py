@@ -320,22 +320,6 @@ def test_a_sampler_that_asks_hears_only_available_clients_answers():
         open_round(plan, first_state(plan, START), here, lambda question, clients: np.full(clients.size, np.nan))
 
 
-def test_feedback_reaches_a_learning_sampler_with_measures_and_work():
-    plan = plan_of("oort", mode="none", cohort=3, settings={})
-    state = first_state(plan, START)
-    now = opened(plan, state)
-    assert all(task.measures == ("loss_energy",) for task in now.tasks)
-    items = tuple(
-        admitted(task, UPDATES[task.client], measures={"loss_energy": 4.0} if task.client != 1 else {})
-        for task in now.tasks
-    )
-    after, _ = close_round(plan, state, now, Heard(items, (), ()))
-    assert {name: value.tolist() for name, value in after.memory.items()} != {
-        name: value.tolist() for name, value in state.memory.items()
-    }
-    assert all(np.isfinite(value).all() for value in after.memory.values() if value.dtype.kind == "f" and value.ndim)
-
-
 @dataclass(frozen=True)
 class Listener:
     """Draws at random and keeps what it hears."""

@@ -62,38 +62,6 @@ def test_with_sums_alone_and_enough_passes_it_arrives_at_the_exact_probabilities
     assert 4 < most <= 13
 
 
-def test_it_is_unbiased_after_no_pass_at_all():
-    sizes = np.array([5.0, 1.0, 2.0, 2.0, 4.0, 6.0])
-    view = make_view(3, sizes, update_norm=[1, 1, 1, 3, 2, 40])
-    sampler = make_sampler("aocs", probabilities="aggregation-only", iterations=0)
-    rng, num_draws = np.random.default_rng(0), 1_500
-    weight = np.zeros((num_draws, 6))
-    for row in weight:
-        drawn = draw(sampler, view, rng)
-        row[drawn.clients] = drawn.weights
-    assert drawn.inclusion.sum() < 2.0  # the largest norm took more than its share, and nobody got the rest
-    error = np.maximum(weight.std(axis=0) / np.sqrt(num_draws), 1e-12)
-    assert np.abs((weight.mean(axis=0) - sizes / 20) / error).max() < 4.5
-
-
-@pytest.mark.parametrize("probabilities", ["exact", "aggregation-only"])
-@pytest.mark.parametrize(
-    ("norm", "cohort_size", "expected"),
-    [
-        ([1.0, 2.0, 7.0], 3, [1, 1, 1]),
-        ([0.0, 0.0, 0.0, 0.0], 1, [0.25] * 4),
-        ([0.0, 0.0, 0.0, 0.0], 4, [1] * 4),
-        ([0.0, 3.0, 0.0], 2, [0, 1, 0]),
-        ([0.0, 3.0, 0.0], 1, [0, 1, 0]),
-        ([0.0, 3.0, 5.0, 0.0], 3, [0, 1, 1, 0]),
-        ([4.0], 1, [1]),
-    ],
-)
-def test_edges(norm, cohort_size, expected, probabilities):
-    found = inclusion_of(norm, cohort_size, probabilities=probabilities, iterations=20)
-    assert found == pytest.approx(expected, rel=1e-12)
-
-
 def noisy_norms(clean, noise_power, num_parameters, rng):
     """‖u + n‖ for Gaussian n: the part along u, and the rest."""
     sigma = np.sqrt(noise_power / num_parameters)

@@ -19,26 +19,6 @@ def times_drawn(drawn, view, num_draws):
     return np.rint(drawn.expansion * num_draws * view.data_weight[drawn.clients])
 
 
-@pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("strata", STRATA)
-def test_weights_are_shares_on_average_and_inclusion_is_how_often_clients_come_up(strata, sizes):
-    """With equals the inclusion depends on the order they were laid in, and is right for that order."""
-    view = make_view(3, SIZES[sizes])
-    sampler, rng, num_draws = make_sampler("clustered", strata=strata), np.random.default_rng(0), 700
-    weight, is_in, inclusion = np.zeros((3, num_draws, 8))
-    for row in range(num_draws):
-        drawn = draw(sampler, view, rng)
-        weight[row, drawn.clients] = drawn.weights
-        is_in[row, drawn.clients] = 1.0
-        inclusion[row] = drawn.inclusion
-    assert np.allclose(weight.sum(axis=1), 1.0, rtol=1e-12)
-    for found, expected in ((weight, view.data_weight), (is_in - inclusion, 0.0)):
-        error = found.std(axis=0) / np.sqrt(num_draws)
-        gap = np.abs(found.mean(axis=0) - expected)
-        # A client too small to have come up at all has no spread to judge by: once in 700 is its error.
-        assert (gap < 4.5 * np.maximum(error, 1 / num_draws) + 1e-12).all()
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 300), min_size=2, max_size=12),

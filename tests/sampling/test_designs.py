@@ -274,19 +274,6 @@ def test_a_clock_cohort_is_the_earliest_and_stands_for_what_the_next_arrival_say
     assert cohort.expansion == pytest.approx(1 / (1 - np.exp(-x[cohort.clients] * next_arrival)), rel=1e-9)
 
 
-def test_draws_with_replacement_have_binomial_counts():
-    x = shares([1.0, 2.0, 0.0, 3.0, 10.0])
-    rng = np.random.default_rng(12)
-    present, times, repeats = np.zeros(5), np.zeros(5), 2_000
-    for _ in range(repeats):
-        cohort = draw_cohort("with-replacement", x, 6, rng)
-        present[cohort.clients] += 1
-        times[cohort.clients] += np.round(cohort.expansion * 6 * x[cohort.clients])
-    assert times.sum() == 6 * repeats
-    assert least_likely(times, 6 * repeats, x) > ALPHA
-    assert least_likely(present, repeats, 1 - (1 - x) ** 6) > ALPHA
-
-
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize(
     ("size", "message"),

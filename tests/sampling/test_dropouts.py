@@ -119,9 +119,6 @@ def test_probabilities_of_another_number_of_clients_are_refused(drawn, lengths):
             arrived(drawn, [True, True], np.full(length, 0.5))
 
 
-records = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=12)
-
-
 def test_rates_by_hand():
     """Overall (15 + 1)/(20 + 1) = 16/21, counted as four rounds."""
     expected = [(10 + 64 / 21) / 14, (5 + 64 / 21) / 14, 16 / 21]
@@ -145,17 +142,6 @@ def test_no_rule_is_led_astray_by_who_answers_more_often(rule):
             found[is_corrected].append(weigh(rule, heard, view, drift=1.0) @ says[heard.clients])
     assert abs(np.mean(found[True])) < 0.25  # ratios of so few answers lean a little
     assert np.mean(found[False]) > 0.4
-
-
-def test_a_cap_leaves_the_correction_alone():
-    """At a cap of one uniform draws are just not truncated, whoever drops out."""
-    view = make_view(6, np.ones(20))
-    drawn = draw(make_sampler("random"), view, np.random.default_rng(0))
-    heard = arrived(drawn, np.arange(6) < 3, 0.5)
-    for rule in ("horvitz-thompson", "paper", "own"):
-        assert weigh(rule, heard, view, cap=1.0) == pytest.approx(weigh(rule, heard, view))
-    for rule in ("hajek", "normalised"):
-        assert weigh(rule, heard, view, cap=1.0).sum() == pytest.approx(1.0)
 
 
 def test_a_client_that_is_not_there_may_never_answer():

@@ -133,21 +133,6 @@ def test_the_first_pick_favours_clients_rarely_drawn():
     assert expected[0] > 4 * expected[3]
 
 
-def test_more_tries_give_better_balance():
-    counts = dirichlet_counts(30, 10, 2)
-    rng = np.random.default_rng(0)
-    one, ten = (
-        np.mean(
-            [
-                class_imbalance(counts[draw(make_sampler("fed-cbs", restarts=n), view_of(counts, 5), rng).clients])
-                for _ in range(30)
-            ]
-        )
-        for n in (1, 10)
-    )
-    assert ten < 0.6 * one
-
-
 def test_the_last_exponent_is_reached_linearly_from_one(monkeypatch):
     """β only enters as an exponent of QCID, so with one client left to pick it can be read off the odds."""
     counts = dirichlet_counts(6, 3, 3)

@@ -68,19 +68,6 @@ def test_exploration_decays_on_schedule(round_index):
     assert drawn.clients.size == 30
 
 
-@pytest.mark.parametrize("num_seen", [1, 6, 7, 8, 10])
-def test_as_many_places_as_clients_seen_is_no_index_past_the_end(num_seen):
-    """The original reads the score after the last when it exploits all it has seen."""
-    sampler = make_sampler("oort", exploration=(0.3, 1.0, 0.3))
-    utility = np.where(np.arange(10) < num_seen, np.arange(10) + 1.0, np.nan)
-    memory = knowing(sampler, 10, utility=utility, last_round=np.ones(10))
-    drawn = draw(sampler, make_view(10, np.ones(10), memory=memory), np.random.default_rng(0))
-    assert drawn.clients.tolist() == list(range(10))
-    smaller = draw(sampler, make_view(9, np.ones(10), memory=memory), np.random.default_rng(0))
-    assert np.count_nonzero(smaller.clients < num_seen) >= min(num_seen, 6)
-    assert smaller.clients.size == 9
-
-
 def test_what_is_remembered_of_a_round():
     sampler = make_sampler("oort")
     memory = knowing(sampler, 3, utility=[np.nan, np.nan, 7.0], last_round=[0, 0, 3], times=[0, 0, 1])

@@ -1,7 +1,5 @@
 """`power-of-choice` keeps the K largest losses among d candidates drawn by data, and asks nobody else."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
@@ -18,19 +16,6 @@ def test_with_everyone_a_candidate_it_is_greedy():
         drawn = draw(make_sampler("power-of-choice", num_candidates=6), view, rng)
         assert drawn.clients.tolist() == [1, 3, 5]
         assert drawn.weights == pytest.approx([1 / 3] * 3)
-
-
-def test_with_as_many_candidates_as_places_it_is_a_successive_draw_by_data():
-    """P{a, b} = θ_a·θ_b/(1 − θ_a) + θ_b·θ_a/(1 − θ_b), whatever the losses."""
-    weight = np.array([0.4, 0.3, 0.2, 0.1])
-    view = make_view(2, weight * 100, loss=[5.0, 0.0, 0.0, 7.0])
-    rng, num_draws = np.random.default_rng(0), 2_000
-    found = dict.fromkeys(combinations(range(4), 2), 0)
-    for _ in range(num_draws):
-        found[tuple(draw(make_sampler("power-of-choice", num_candidates=2), view, rng).clients.tolist())] += 1
-    for (a, b), times in found.items():
-        chance = weight[a] * weight[b] * (1 / (1 - weight[a]) + 1 / (1 - weight[b]))
-        assert abs(times - num_draws * chance) < 4.5 * np.sqrt(num_draws * chance * (1 - chance))
 
 
 @pytest.mark.parametrize(("num_candidates", "asked_for"), [(None, 4), (2, 2), (5, 5), (99, 6)])

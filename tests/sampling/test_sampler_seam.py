@@ -173,15 +173,3 @@ def test_feedback_from_a_client_that_was_not_drawn_is_refused():
     for stranger in (2, 3):
         with pytest.raises(InvalidInput, match=rf"from clients that were drawn, got it from \[{stranger}\]"):
             remember(LearningSpy([]), make_view(2, [1, 2, 3]), made([0, 1]), make_feedback([0, stranger]))
-
-
-def test_a_draw_carries_the_label_of_what_it_read_unless_that_was_charged():
-    rng = np.random.default_rng(0)
-    named = {"label_counts": np.ones((3, 2))}
-    assert draw(make_sampler("fed-cbs"), make_view(2, [1, 2, 3], **named), rng).label.startswith(
-        "selection reads label"
-    )
-    charged = make_view(2, [1, 2, 3], **named, charged=(name for name in ["label_counts"]))
-    assert draw(make_sampler("fed-cbs"), charged, rng).label == ""
-    heard = make_view(2, [1, 2, 3], charged=["loss_energy"])
-    assert draw(make_sampler("oort"), heard, rng).label == ""

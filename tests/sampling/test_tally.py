@@ -22,7 +22,6 @@ KNOWN = Draw(
     draw_probability=None,
     num_draws=2,
 )
-UNKNOWN = Draw(np.array([1, 2]), np.array([0.5, 0.5]), None, None, None, 2)
 
 
 def tally_of(rounds, num_clients):

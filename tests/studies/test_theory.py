@@ -4,9 +4,8 @@ import json
 
 import pytest
 from command_line import fedpcs
-from rich.console import Console
 
-from fedpcs.cli import theory_report
+from fedpcs.cli.theory import show_run
 from fedpcs.report.figures import theory as theory_figures
 from fedpcs.studies.theory_quadratic import assess_quadratic
 from fedpcs.studies.theory_run import assess_run
@@ -86,7 +85,7 @@ def test_the_quadratic_is_under_its_bound_and_drawn(tmp_path):
 
 def test_tables_and_figures_say_what_they_show(assessed, capsys):
     trials = assessed
-    theory_report.print_run(trials, Console(width=200))
+    show_run(trials)
     said = capsys.readouterr().out
     assert "takes back" in said
     assert "From the log alone" not in said  # its gradients are clipped

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import math
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedpcs.cli.options import JsonOption, make_folder, verb
+
+if TYPE_CHECKING:
+    from fedpcs._validate import FloatArray
+    from fedpcs.game.equilibrium import Equilibrium
+    from fedpcs.game.equilibrium_file import Verification
+    from fedpcs.game.sampling_ratio import CohortPlan
+    from fedpcs.game.verify import Certificate
 
 
 @verb()
@@ -25,55 +33,33 @@ def solve(
 
     Example: fedpcs solve game.toml --out equilibrium.npz --figures figures
     """
-    from fedpcs.game import config
+    from fedpcs.game.config import load_game_file
 
-    settings = config.load_game_file(game_file)
-    from rich.console import Console
+    config = load_game_file(game_file)
+    # Numba comes with what follows: keys are checked before.
+    from fedpcs.cli.printing import emit, say, status
+    from fedpcs.game import assemble, equilibrium_file
+    from fedpcs.game.sampling_ratio import solve_file
 
-    from fedpcs.cli import solve_report
-    from fedpcs.game import (
-        assemble,
-        equilibrium,
-        equilibrium_file,  # Numba: keys are checked before
-        sampling_ratio,
-    )
-
-    game = assemble.game_of_file(settings, game_file.parent if game_file else None)
+    game = assemble.game_of_file(config, game_file.parent if game_file else None)
     if out is not None:
         equilibrium_file.check_writable(out)
     if figures is not None:
         make_folder(figures)
-    talk = Console(stderr=True)
     began = time.perf_counter()
-    plan = None
-    with talk.status("Solving the game …"):
-        if settings.budget_cap is None:
-            found = equilibrium.solve(
-                game, settings.reward, response=settings.response, tolerance=settings.tolerance, throw=False
-            )
-        else:
-            found, plan = sampling_ratio.solve_with_caps(
-                game,
-                settings.reward,
-                settings.budget_cap,
-                response=settings.response,
-                tolerance=settings.tolerance,
-                throw=False,
-            )
-        seconds = time.perf_counter() - began
+    with status("Solving the game …"):
+        found, plan = solve_file(game, config)
+    seconds = time.perf_counter() - began
     if out is not None:
         equilibrium_file.write_equilibrium(out, found)
-        talk.print(f"wrote {out}")
-    if as_json:
-        print(json.dumps(solve_report.solve_object(found, plan, seconds)))
-    else:
-        solve_report.print_solution(found, plan, seconds, Console())
+        say(f"wrote {out}", to_stderr=True)
+    emit(_solution_object(found, plan, seconds), as_json, lambda: _show_solution(found, plan, seconds))
     if figures is not None:
         from fedpcs.report.figures import game as game_figures
 
-        with talk.status("Drawing …"):
+        with status("Drawing …"):
             drawn = game_figures.draw_all(found, plan, figures)
-        talk.print(f"drew {len(drawn)} figures in {figures}: {', '.join(path.name for path in drawn)}")
+        say(f"drew {len(drawn)} figures in {figures}: {', '.join(path.name for path in drawn)}", to_stderr=True)
     if found.status != "converged":
         raise typer.Exit(3)
 
@@ -93,23 +79,128 @@ def verify(
 
     Example: fedpcs verify equilibrium.npz --game game.toml
     """
-    from fedpcs.game import config
+    from fedpcs.game.config import load_game_file
 
-    settings = config.load_game_file(game_file)
-    from rich.console import Console
-
-    from fedpcs.cli import solve_report
+    config = load_game_file(game_file)
+    from fedpcs.cli.printing import emit, status
     from fedpcs.game import assemble, equilibrium_file
 
-    game = assemble.game_of_file(settings, game_file.parent if game_file else None)
+    game = assemble.game_of_file(config, game_file.parent if game_file else None)
     stored = equilibrium_file.read_equilibrium(equilibrium_path)
-    if settings.budget_cap is not None and stored.cohort_size is not None:
-        game = game.with_cohort(stored.cohort_size)
-    with Console(stderr=True).status("Checking …"):
-        checked = solve_report.verify_stored(stored, game, settings)
-    if as_json:
-        print(json.dumps(solve_report.verify_object(checked, float(settings.tolerance))))
-    else:
-        solve_report.print_verification(checked, float(settings.tolerance), Console())
+    tolerance = float(config.tolerance)
+    with status("Checking …"):
+        checked = equilibrium_file.verify_stored(stored, game, config)
+    emit(_verification_object(checked, tolerance), as_json, lambda: _show_verification(checked, tolerance))
     if not checked.is_equilibrium:
         raise typer.Exit(3)
+
+
+def _solution_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> Any:
+    welfare, price = found.welfare()
+    result: dict[str, Any] = {
+        "status": found.status,
+        "iterations": found.iterations,
+        "residual": found.residual,
+        "settled_by": found.settled_by,
+        "reward": found.reward.path.tolist(),
+        "reward_policy": {
+            "name": found.reward.policy,
+            "is_settled": found.reward.is_settled,
+            "interior_rounds": None if found.reward.is_interior is None else int(found.reward.is_interior.sum()),
+            "equilibria_computed": found.reward.evaluations,
+        },
+        "mean_budget": found.profile.mean_budget.tolist(),
+        "exploitability": _exploitability(found.certificate),
+        "server_cost": {"total": float(found.cost.sum()), "per_round": found.cost.tolist()},
+        "welfare": asdict(welfare),
+        "price_of_anarchy": asdict(price),
+        "cohort_size": found.game.cohort_size.astype(int).tolist(),
+    }
+    if plan is not None:
+        result["budget_cap"] = {"cap": plan.budget_cap.tolist(), "usage": plan.usage.tolist()}
+    return _finite({**result, "seconds": seconds})
+
+
+def _verification_object(checked: Verification, tolerance: float) -> Any:
+    return _finite(
+        {
+            "status": checked.verdict(tolerance),
+            "tolerance": tolerance,
+            "exploitability": _exploitability(checked.certificate),
+            "inconsistency": checked.certificate.inconsistency,
+            "mean_budget_error": checked.mean_budget_error,
+            "server_cost": {"total": float(checked.server_cost.sum()), "per_round": checked.server_cost.tolist()},
+            "server": None if checked.server is None else asdict(checked.server),
+        }
+    )
+
+
+def _show_solution(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> None:
+    from fedpcs.cli.printing import print_facts, say
+    from fedpcs.game.equilibrium import STATUS_MEANING
+
+    welfare, price = found.welfare()
+    how = "" if found.settled_by != "search" else ", by search: sweeps alone do not come to rest"
+    facts = {
+        "status": f"{found.status} after {found.iterations} sweeps, {seconds:.1f} s{how}",
+        "exploitability": _gain(found.certificate),
+        "rewards": f"{found.reward.policy}: {_trace(found.reward.path)}",
+        "mean budget": _trace(found.profile.mean_budget),
+        "server cost": f"{found.cost.sum():,.0f} over {found.cost.size} rounds",
+        "welfare": f"{welfare.equilibrium:,.0f} here · {welfare.budget_blind:,.0f} under a budget-blind sampler · "
+        f"{welfare.optimum_bounded:,.0f} at best",
+        "price of anarchy": "welfare is not positive" if price.equilibrium is None else f"{price.equilibrium:.3f}",
+    }
+    if plan is not None:
+        size = plan.cohort_size.astype(int)
+        usage = f"usage {plan.usage.min():.0%}–{plan.usage.max():.0%}"
+        facts["cohort under caps"] = f"{size[0]} → {size[-1]} clients, {usage}"
+    print_facts(facts, "FedPCS game")
+    if found.status != "converged":
+        say(STATUS_MEANING[found.status])
+
+
+def _show_verification(checked: Verification, tolerance: float) -> None:
+    from fedpcs.cli.printing import print_facts
+
+    verdicts = {
+        "equilibrium": "an equilibrium",
+        "not-resolved": "cannot be shown to be an equilibrium: gain and resolution together are above the tolerance,",
+        "not-an-equilibrium": "NOT an equilibrium",
+    }
+    facts = {
+        "verdict": f"{verdicts[checked.verdict(tolerance)]} to tolerance {tolerance:g}",
+        "exploitability": _gain(checked.certificate),
+        "dynamics": f"off by at most {checked.certificate.inconsistency:.1e}",
+        "server cost": f"{checked.server_cost.sum():,.0f}",
+    }
+    if (server := checked.server) is not None:
+        facts["server's alternatives"] = (
+            f"best constant {server.best_constant:,.0f} (R = {server.best_constant_reward:.2f}) · "
+            f"per-round {server.per_round:,.0f} · the best alternative saves {server.improvement:.2%}"
+        )
+    print_facts(facts, "Certificate")
+
+
+def _exploitability(certificate: Certificate) -> dict[str, float]:
+    return {name: float(getattr(certificate, name)) for name in ("mean", "max", "relative", "resolution")}
+
+
+def _gain(certificate: Certificate) -> str:
+    return (
+        f"{certificate.relative:.2e} of the best utility on average, at most {certificate.resolution:.1e} more unseen; "
+        f"largest gain {certificate.max:.2e}"
+    )
+
+
+def _trace(path: FloatArray) -> str:
+    return f"{path[0]:.2f} → {path[path.size // 2]:.2f} → {path[-1]:.2f} (rounds 0, {path.size // 2}, {path.size - 1})"
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with what JSON cannot say (NaN, inf) replaced by null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +14,9 @@ from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Console
+
+    from fedpcs.studies.theory_quadratic import QuadraticTheory
+    from fedpcs.studies.theory_run import TrialTheory
 
 
 @verb()
@@ -38,57 +41,135 @@ def theory(
     """
     if (run is None) != quadratic:
         raise InvalidInput("give either RUN or --quadratic. Example: fedpcs theory fedpcs-runs/default")
+    if run is not None and (rounds is not None or trajectories is not None):
+        raise InvalidInput("--rounds and --trajectories are of --quadratic; a run has its own. Leave them out.")
     if figures is not None:
         make_folder(figures)
+    from fedpcs.cli.printing import emit, status
+
     if run is None:
-        _of_quadratic(rounds or 300, trajectories or 1000, figures, as_json)
+        from fedpcs.studies.theory_quadratic import assess_quadratic
+
+        with status("Training a quadratic …"):
+            found = assess_quadratic(num_rounds=rounds or 300, num_trajectories=trajectories or 1000)
+        _draw(figures, {"quadratic": lambda pictures: pictures.quadratic_figure(found)})
+        emit(quadratic_object(found), as_json, lambda: show_quadratic(found))
         return
-    if rounds is not None or trajectories is not None:
-        raise InvalidInput("--rounds and --trajectories are of --quadratic; a run has its own. Leave them out.")
-    _of_run(run, data_dir, figures, as_json)
-
-
-def _of_quadratic(rounds: int, trajectories: int, figures: Path | None, as_json: bool) -> None:
-    from rich.console import Console
-
-    from fedpcs.cli import theory_report
-    from fedpcs.studies.theory_quadratic import assess_quadratic
-
-    talk = Console(stderr=True)
-    with talk.status("Training a quadratic …"):
-        found = assess_quadratic(num_rounds=rounds, num_trajectories=trajectories)
-    if figures is not None:
-        from fedpcs.report.figures.theory import quadratic_figure
-
-        _save(figures / "quadratic.png", quadratic_figure(found), talk)
-    if as_json:
-        print(json.dumps(theory_report.quadratic_as_dict(found)))
-    else:
-        theory_report.print_quadratic(found, Console())
-
-
-def _of_run(run: Path, data_dir: Path | None, figures: Path | None, as_json: bool) -> None:
-    from rich.console import Console
-
-    from fedpcs.cli import theory_report
     from fedpcs.studies.theory_run import assess_run
 
-    talk = Console(stderr=True)
-    with talk.status("Making the run again, and measuring its steps …"):
+    with status("Making the run again, and measuring its steps …"):
         trials = assess_run(run, data_dir)
-    if figures is not None:
-        from fedpcs.report.figures.theory import account_figure, progress_figure
-
-        _save(figures / "progress.png", progress_figure(trials), talk)
-        _save(figures / "account.png", account_figure(trials), talk)
-    if as_json:
-        print(json.dumps(theory_report.run_as_dict(trials)))
-    else:
-        theory_report.print_run(trials, Console())
+    drawn = {
+        "progress": lambda pictures: pictures.progress_figure(trials),
+        "account": lambda pictures: pictures.account_figure(trials),
+    }
+    _draw(figures, drawn)
+    emit(run_object(trials), as_json, lambda: show_run(trials))
 
 
-def _save(path: Path, figure: Figure, talk: Console) -> None:
-    from fedpcs.report import style as figure_style
+def _draw(folder: Path | None, figures: Mapping[str, Callable[[Any], Figure]]) -> None:
+    if folder is None:
+        return
+    from fedpcs.cli.printing import say
+    from fedpcs.report import style
+    from fedpcs.report.figures import theory as pictures
 
-    figure_style.save(figure, path)
-    talk.print(f"wrote {path}")
+    for name, draw in figures.items():
+        path = folder / f"{name}.png"
+        style.save(draw(pictures), path)
+        say(f"wrote {path}", to_stderr=True)
+
+
+def run_object(trials: Sequence[TrialTheory]) -> dict[str, Any]:
+    """Return everything that was found of a run, for JSON."""
+    return {
+        "samplers": [
+            {
+                "sampler": one.sampler,
+                "seeds": one.num_seeds,
+                "is_same": one.is_same,
+                "loss": one.loss.tolist(),
+                "bound_on_change": one.bound.value.tolist(),
+                "rounds_under_bound": one.num_under,
+                "account": one.totals,
+                "shares": one.shares,
+                "top_curvature": one.top_curvature.tolist(),
+                "mean_curvature": one.mean_curvature.tolist(),
+                "estimates": None if one.estimates is None else asdict(one.estimates),
+                "kept": one.kept,
+                "largest": one.largest,
+                "advice": one.advice,
+            }
+            for one in trials
+        ]
+    }
+
+
+def show_run(trials: Sequence[TrialTheory]) -> None:
+    """Print where the loss went, and what to do first."""
+    from fedpcs import _format
+    from fedpcs.cli.printing import print_table, say
+
+    parts = ("descent", "noise", "sampling", "overshoot", "drift", "rest")
+    rows = []
+    for one in trials:
+        cells = [f"{one.totals[name]:+.2f}" for name in parts]
+        losses = f"{one.loss[0]:.2f}→{one.loss[-1]:.2f}"
+        rows.append((one.sampler, losses, *cells, f"{one.num_under}/{one.change.size}"))
+    print_table(rows, ("sampler", "loss", *parts, "under"))
+    say(
+        "Training loss; what each part of the steps did to it, summed over rounds, mean over seeds; in how many rounds "
+        "it was under its bound, which holds on average: a single seed may exceed it."
+    )
+    for one in trials:
+        say(
+            f"\n{one.sampler}: {one.largest} takes back {_format.percent(one.shares[one.largest])} of what descent "
+            f"gains. {one.advice}",
+            f"Curvature: {one.top_curvature.min():.3g} to {one.top_curvature.max():.3g} at most, "
+            f"{one.mean_curvature.min():.3g} to {one.mean_curvature.max():.3g} on average, which is what noise meets. "
+            f"Clipping, local steps and weights leave {_format.percent(one.kept)} of what whole gradients would gain.",
+        )
+        if (found := one.estimates) is not None:
+            named = {"smoothness": found.smoothness, "PL": found.pl, "clients' gradients": found.gradient_bound}
+            shown = (f"{name} {guess.value:.2g} ({guess.low:.2g} to {guess.high:.2g})" for name, guess in named.items())
+            say(f"From the log alone: {', '.join(shown)}.")
+        if not one.is_same:
+            say("The run made again is not the same: its noise is not seeded, or the code has changed.")
+
+
+def quadratic_object(found: QuadraticTheory) -> dict[str, Any]:
+    """Return everything that was found of the quadratic, for JSON."""
+    return {
+        "words": found.summary,
+        "trajectories": found.num_trajectories,
+        "measured": found.measured.value.tolist(),
+        "standard_error": found.measured.standard_error.tolist(),
+        "valid": found.valid.value.tolist(),
+        "printed": found.printed.value.tolist(),
+        "terms": {name: value.tolist() for name, value in found.valid.terms.items()},
+        "dominating": found.valid.dominating(),
+        "premises_missing": list(found.valid.missing),
+        "printed_premises_missing": list(found.printed.missing),
+        "largest_ratio": float(found.ratio.max()),
+        "at_the_end": {
+            name: {"measured": measured, "valid": valid, "printed": printed}
+            for name, measured, valid, printed in found.rows
+        },
+    }
+
+
+def show_quadratic(found: QuadraticTheory) -> None:
+    """Print bounds beside what was measured."""
+    from fedpcs.cli.printing import print_table, say
+
+    rows = []
+    for name, measured, valid, printed in found.rows:
+        shown = "–" if printed is None else f"{printed:.3g}{' violated' if printed < measured else ''}"
+        rows.append((name, f"{measured:.3g}", f"{valid:.3g}", f"{valid / measured:.1f}", shown))
+    print_table(rows, ("at the end", "measured", "valid bound", "÷ measured", "as printed"))
+    ratio = found.ratio
+    say(
+        found.summary,
+        f"Over all rounds the rate's valid bound is {ratio.min():.1f} to {ratio.max():.1f} times what is measured; "
+        f"{found.valid.dominating()} dominates it in the end.",
+    )

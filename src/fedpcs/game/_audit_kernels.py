@@ -1,6 +1,6 @@
 """Compiled kernels of the certificate: an upper bound on what a client could earn, and a path that shows what it can.
 
-They share nothing with the solver's: other nodes, another search, another reading between nodes.
+They share no more with the solver's than a bisection and a stack: other nodes, another search, another reading.
 
 Notation (see `fedpcs.game.payoffs`): ρ budget, φ crowd's mean, α retention, ψ aversion, P chance of selection.
 
@@ -24,11 +24,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
+from fedpcs.game._kernels import cell_of, compiled, push
 
+# Rewards, mean budgets, cohort sizes; N; whether the draw favours larger budgets.
+Announced = tuple[FloatArray, FloatArray, FloatArray, float, bool]
 # Depth of the stack that halves a grid: nodes would have to number 2^64 to fill it.
 _DEPTH = 64
 # A client's first nodes: even ones, and halving steps on either side of each place that matters.
@@ -36,7 +38,7 @@ _EVEN = 17
 _STEPS = 8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -> float:
     """Return P, the chance of being drawn at budget rho when the crowd's mean is phi."""
     if not aware:
@@ -47,13 +49,13 @@ def chance(rho: float, phi: float, cohort: float, clients: float, aware: bool) -
     return -math.expm1(cohort * math.log1p(-share))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _rise(rho: float, total: float, cohort: float) -> float:
     """Return P', the slope of the chance of a draw that favours budgets, where budgets add up to `total`."""
     return cohort / total * (1.0 - rho / total) ** (cohort - 1.0) if rho < total else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _curvature(
     left: float, right: float, dislike: float, reward: float, phi: float, cohort: float, clients: float, aware: bool
 ) -> tuple[float, float]:
@@ -72,20 +74,7 @@ def _curvature(
     return bend + fall * net, 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def cell_of(nodes: FloatArray, count: int, point: float) -> int:
-    """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the first `count` nodes' cells."""
-    low, high = 0, count - 1
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if nodes[middle] <= point:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _best_onward(
     nodes: FloatArray,
     value: FloatArray,
@@ -129,24 +118,12 @@ def _best_onward(
     return best_alpha, best, best_k
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: int, last: int) -> None:
-    pending[depth, 0] = low
-    pending[depth, 1] = high
-    pending[depth, 2] = first
-    pending[depth, 3] = last
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def bound(
     nodes: FloatArray,
     count: NDArray[np.int64],
     dislike: float,
-    reward: FloatArray,
-    mean: FloatArray,
-    cohort: FloatArray,
-    clients: float,
-    aware: bool,
+    terms: Announced,
     value: FloatArray,
     bend: FloatArray,
 ) -> None:
@@ -156,6 +133,7 @@ def bound(
     budget rises with the present one, since a distance costs less the further one is from the mean: each node's search
     is bounded by its neighbours'.
     """
+    reward, mean, cohort, clients, aware = terms
     last_round = reward.size - 1
     pending = np.empty((_DEPTH, 4), dtype=np.int64)
     kink = np.zeros((2, nodes.shape[1]))
@@ -176,7 +154,7 @@ def bound(
                 value[t, i] = chance(rho, phi, cohort[t], clients, aware) * rho * (reward[t] - dislike * rho)
             continue
         size = count[t + 1]
-        _push(pending, 0, 0, count[t] - 1, 0, size - 2)
+        push(pending, 0, 0, count[t] - 1, 0, size - 2)
         depth = 1
         while depth > 0:
             depth -= 1
@@ -190,15 +168,15 @@ def bound(
             )
             value[t, i] = p * rho * (reward[t] - dislike * rho) + onward
             if low < i:
-                _push(pending, depth, low, i - 1, first, chosen)
+                push(pending, depth, low, i - 1, first, chosen)
                 depth += 1
             if i < high:
-                _push(pending, depth, i + 1, high, chosen, last)
+                push(pending, depth, i + 1, high, chosen, last)
                 depth += 1
     _add_kinks(nodes[0], count[0], kink[0], later, bend[0])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_kinks(nodes: FloatArray, count: int, kink: FloatArray, later: float, bend: FloatArray) -> float:
     """Turn the mass of a cell's kinks, and of later rounds', into the bend that lifts a chord as much; add it up."""
     mass = later
@@ -208,7 +186,7 @@ def _add_kinks(nodes: FloatArray, count: int, kink: FloatArray, later: float, be
     return mass
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _add_later_bends(
     nodes: FloatArray, count: NDArray[np.int64], t: int, phi: float, home: int, bend: FloatArray
 ) -> None:
@@ -233,7 +211,7 @@ def _add_later_bends(
         bend[t, k] += max(below, at_mean) if k == own else below
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def follow(
     nodes: FloatArray,
     count: NDArray[np.int64],
@@ -241,14 +219,11 @@ def follow(
     bend: FloatArray,
     start: float,
     dislike: float,
-    reward: FloatArray,
-    mean: FloatArray,
-    cohort: FloatArray,
-    clients: float,
-    aware: bool,
+    terms: Announced,
     path: FloatArray,
 ) -> float:
     """Fill path[t] with the budgets that look best against the bound, and return what they really earn."""
+    reward, mean, cohort, clients, aware = terms
     last_round = reward.size - 1
     rho, earned = start, 0.0
     for t in range(last_round + 1):
@@ -265,7 +240,7 @@ def follow(
     return earned
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _insert(nodes: FloatArray, count: int, point: float) -> int:
     """Put a point among rising nodes if there is room and it is none of them; return how many there are now."""
     if count >= nodes.size or not nodes[0] < point < nodes[count - 1]:
@@ -279,7 +254,7 @@ def _insert(nodes: FloatArray, count: int, point: float) -> int:
     return count + 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _crowd_around(nodes: FloatArray, count: int, centre: float, steps: int) -> int:
     """Add nodes in halving steps on both sides of a point, where cells are wider than such steps."""
     width = nodes[count - 1] - nodes[0]
@@ -296,7 +271,7 @@ def _crowd_around(nodes: FloatArray, count: int, centre: float, steps: int) -> i
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _first_nodes(
     nodes: FloatArray, count: NDArray[np.int64], path: FloatArray, mean: FloatArray, clients: float
 ) -> None:
@@ -316,19 +291,13 @@ def _first_nodes(
         count[t] = _insert(nodes[t], n, clients * mean[t])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def examine(
     paths: FloatArray,
     aversion: FloatArray,
     members: NDArray[np.int64],
-    reward: FloatArray,
-    mean: FloatArray,
-    cohort: FloatArray,
-    clients: float,
-    aware: bool,
-    slack: float,
-    most_passes: int,
-    most_nodes: int,
+    terms: Announced,
+    limits: tuple[float, int, int],
     shown: FloatArray,
     at_most: FloatArray,
     first: int,
@@ -339,20 +308,20 @@ def examine(
     shown[i] is what a path is known to earn, at_most[i] what none can exceed. Nodes are added around the path that
     looks best until the two differ by at most `slack`.
     """
+    slack, most_passes, most_nodes = limits
+    mean, clients = terms[1], terms[3]
     rounds = mean.size
-    nodes = np.empty((rounds, most_nodes))
-    value = np.empty((rounds, most_nodes))
-    bend = np.empty((rounds, most_nodes))
+    nodes, path = np.empty((rounds, most_nodes)), np.empty(rounds)
+    value, bend = np.empty((rounds, most_nodes)), np.empty((rounds, most_nodes))
     count = np.empty(rounds, dtype=np.int64)
-    path = np.empty(rounds)
     for m in range(first, last):
         i = members[m]
         _first_nodes(nodes, count, paths[:, i], mean, clients)
         for attempt in range(most_passes):
-            bound(nodes, count, aversion[i], reward, mean, cohort, clients, aware, value, bend)
+            bound(nodes, count, aversion[i], terms, value, bend)
             at_most[i] = min(at_most[i], value[0, 0])
             start = paths[0, i]
-            found = follow(nodes, count, value, bend, start, aversion[i], reward, mean, cohort, clients, aware, path)
+            found = follow(nodes, count, value, bend, start, aversion[i], terms, path)
             shown[i] = max(shown[i], found)
             if at_most[i] - shown[i] <= slack:
                 break
@@ -360,7 +329,7 @@ def examine(
                 count[t] = _crowd_around(nodes[t], count[t], path[t], _STEPS + 2 * attempt)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def examine_together(
     nodes: FloatArray,
     count: NDArray[np.int64],
@@ -368,11 +337,7 @@ def examine_together(
     start: FloatArray,
     aversion: FloatArray,
     members: NDArray[np.int64],
-    reward: FloatArray,
-    mean: FloatArray,
-    cohort: FloatArray,
-    clients: float,
-    aware: bool,
+    terms: Announced,
     slack: float,
     shown: FloatArray,
     at_most: FloatArray,
@@ -393,8 +358,8 @@ def examine_together(
     for r in range(first, last):
         below, above = r % 2, (r + 1) % 2
         if r == first:
-            bound(nodes, count, rows[r], reward, mean, cohort, clients, aware, value[below], bend[below])
-        bound(nodes, count, rows[r + 1], reward, mean, cohort, clients, aware, value[above], bend[above])
+            bound(nodes, count, rows[r], terms, value[below], bend[below])
+        bound(nodes, count, rows[r + 1], terms, value[above], bend[above])
         while j < members.size and (aversion[members[j]] < rows[r + 1] or r == rows.size - 2):
             i = members[j]
             j += 1
@@ -410,7 +375,5 @@ def examine_together(
             if at_most[i] - shown[i] > slack:
                 near = below if w < 0.5 else above
                 bounds, bends = value[near], bend[near]
-                found = follow(
-                    nodes, count, bounds, bends, start[i], aversion[i], reward, mean, cohort, clients, aware, path
-                )
+                found = follow(nodes, count, bounds, bends, start[i], aversion[i], terms, path)
                 shown[i] = max(shown[i], found)

@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 
+compiled = njit(cache=True, nogil=True, error_model="numpy")
 # Closer to the crowd's mean than this share of it, a client *is* at the mean and has nothing to retain.
 _AT_MEAN = 1e-12
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def locate(nodes: FloatArray, point: float) -> int:
-    """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the grid's cells."""
-    low = 0
-    high = nodes.size - 1
+@compiled
+def cell_of(nodes: FloatArray, count: int, point: float) -> int:
+    """Return k with nodes[k] ≤ point < nodes[k+1], clamped to the cells of the first `count` nodes."""
+    low, high = 0, count - 1
     while high - low > 1:
         middle = (low + high) >> 1
         if nodes[middle] <= point:
@@ -40,7 +40,7 @@ def locate(nodes: FloatArray, point: float) -> int:
     return low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def spline(nodes: FloatArray, value: FloatArray, slope: FloatArray, cell: int, point: float) -> tuple[float, float]:
     """Return the cubic Hermite spline and its derivative at `point` in `cell`."""
     h = nodes[cell + 1] - nodes[cell]
@@ -53,7 +53,7 @@ def spline(nodes: FloatArray, value: FloatArray, slope: FloatArray, cell: int, p
     return value[cell] + u * (p + u * (c2 + u * c3)), (p + u * (2.0 * c2 + 3.0 * u * c3)) / h
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def best_move(
     nodes: FloatArray,
     value: FloatArray,
@@ -113,8 +113,9 @@ def best_move(
     return best_y, best_f, best_k
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: int, last: int) -> None:
+@compiled
+def push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: int, last: int) -> None:
+    """Put an interval of nodes, and the cells their choices lie in, on a stack."""
     # Element by element: assigning a tuple to a row would double the time this module takes to compile.
     pending[depth, 0] = low
     pending[depth, 1] = high
@@ -122,7 +123,7 @@ def _push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: in
     pending[depth, 3] = last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def tabulate(
     aversion: FloatArray,
     nodes: FloatArray,
@@ -152,15 +153,12 @@ def tabulate(
         dislike = aversion[m]
         for t in range(last_round, -1, -1):
             following = nodes[min(t + 1, last_round)]
-            mean_cell = locate(following, mean[t])
-            _push(pending, 0, 0, size - 1, 0, size - 2)
+            mean_cell = cell_of(following, size, mean[t])
+            push(pending, 0, 0, size - 1, 0, size - 2)
             depth = 1
             while depth > 0:
                 depth -= 1
-                low = pending[depth, 0]
-                high = pending[depth, 1]
-                first = pending[depth, 2]
-                last = pending[depth, 3]
+                low, high, first, last = pending[depth, 0], pending[depth, 1], pending[depth, 2], pending[depth, 3]
                 i = (low + high) >> 1
                 rho = nodes[t, i]
                 p = chance[t, i]
@@ -184,14 +182,14 @@ def tabulate(
                         slope[t, m, i] += kept * rise - dp * (1.0 - dislike) * kept * kept
                 # One cell of slack on either side: the choice is a node or a point inside a cell.
                 if low < i:
-                    _push(pending, depth, low, i - 1, first, min(chosen + 1, last))
+                    push(pending, depth, low, i - 1, first, min(chosen + 1, last))
                     depth += 1
                 if i < high:
-                    _push(pending, depth, i + 1, high, max(chosen - 1, first), last)
+                    push(pending, depth, i + 1, high, max(chosen - 1, first), last)
                     depth += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def advance(
     row: NDArray[np.int64],
     fraction: FloatArray,
@@ -211,9 +209,8 @@ def advance(
     Client i reads row[i] of the table, blended with the next row by fraction[i].
     """
     size = nodes.size
-    blend_value = np.empty(size)
-    blend_slope = np.empty(size)
-    mean_cell = locate(nodes, mean)
+    blend_value, blend_slope = np.empty(size), np.empty(size)
+    mean_cell = cell_of(nodes, size, mean)
     for i in range(first_client, last_client):
         w = fraction[i]
         lower = row[i]
@@ -221,7 +218,7 @@ def advance(
         for k in range(size):
             blend_value[k] = (1.0 - w) * value[lower, k] + w * value[upper, k]
             blend_slope[k] = (1.0 - w) * slope[lower, k] + w * slope[upper, k]
-        here = locate(nodes, budget[i])
+        here = cell_of(nodes, size, budget[i])
         y = best_move(nodes, blend_value, blend_slope, budget[i], here, mean, mean_cell, keep_cost[i], 0, size - 2)[0]
         gap = budget[i] - mean
         retention[i] = 0.0 if abs(gap) <= _AT_MEAN * mean else (y - mean) / gap

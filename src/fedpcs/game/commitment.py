@@ -25,8 +25,7 @@ from fedpcs.game import exact, mean_field
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.per_round import per_round
 from fedpcs.game.population import compress
-from fedpcs.game.reward_plan import RewardPlan
-from fedpcs.game.rules import Game
+from fedpcs.game.rules import Game, RewardPlan
 
 _LEVELS = 13
 _GLANCE_SWEEPS = 3

@@ -19,18 +19,7 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.game.payoffs import Profile, selection_probability, selection_slope
-from fedpcs.game.population import Population
 from fedpcs.game.rules import Terms
-
-
-def follow(retention: FloatArray, terms: Terms, population: Population) -> Profile:
-    """Play (rounds, types) retentions against the announced mean field."""
-    budget = np.empty_like(retention)
-    budget[0] = population.initial_budget
-    for t in range(terms.last_round):
-        mean = terms.mean_budget[t]
-        budget[t + 1] = mean + retention[t] * (budget[t] - mean)
-    return Profile(budget, retention, budget @ population.weight)
 
 
 def stage_derivative(profile: Profile, aversion: FloatArray, terms: Terms, *, printed: bool) -> FloatArray:

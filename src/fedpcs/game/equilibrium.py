@@ -15,11 +15,11 @@ from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import NotConverged
 from fedpcs.game import exact, mean_field, verify, welfare
+from fedpcs.game.commitment import commit
 from fedpcs.game.mean_field import RESPONSE_MODES, MeanField, ResponseMode
 from fedpcs.game.payoffs import Profile, server_cost
-from fedpcs.game.reward import plan_rewards
-from fedpcs.game.reward_plan import RewardPlan
-from fedpcs.game.rules import Game, Terms
+from fedpcs.game.per_round import per_round
+from fedpcs.game.rules import Game, RewardPlan, Terms
 
 Status = Literal["converged", "not-converged", "not-an-equilibrium", "not-resolved"]
 
@@ -127,6 +127,17 @@ def solve(
             found,
         )
     return found
+
+
+def plan_rewards(game: Game, policy: str | float | ArrayLike) -> RewardPlan:
+    """Return the rewards that `policy` announces: "commitment", "per-round", a number or a path.
+
+    The server plans against clients who answer exactly, whatever mode they are then played in.
+    """
+    if not isinstance(policy, str):
+        return RewardPlan(game.reward_path(policy), "fixed")
+    _validate.choice("reward", policy, ("commitment", "per-round"), or_else="a number or a list")
+    return commit(game) if policy == "commitment" else per_round(game)
 
 
 def _status(outcome: MeanField, certificate: verify.Certificate, tolerance: float) -> Status:

@@ -1,22 +1,29 @@
-"""An equilibrium on disk: write it whole or not at all, read it back with every array checked."""
+"""An equilibrium on disk: written whole or not at all, read back with every array checked, and certified anew."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fedpcs import _validate
+from fedpcs._caps import allowance
 from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular, packed, write_whole
 from fedpcs._validate import FloatArray
 from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.game.config import GameFile
 from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.payoffs import Profile, server_cost
+from fedpcs.game.rules import Game
+from fedpcs.game.sampling_ratio import cap_path, expected_spend
+from fedpcs.game.server_check import ServerCheck, check_server
+from fedpcs.game.verify import Certificate, certify, check_profile
 
-_ARRAYS = ("budget", "retention", "reward", "mean_budget", "privacy_aversion", "initial_budget")
-_MAY_BE_ABSENT = ("weight", "num_samples", "cohort_size")
+# A committed path may leave this share of its cost to be saved; its search stops at small steps in the cost.
+MOST_SERVER_IMPROVEMENT = 0.005
 _BEGINS = b"PK\x03\x04"  # an .npz file is a zip file
 _GIVE = "Give the .npz file that `fedpcs solve --out` writes; a game's TOML file goes with --game."
 
@@ -43,9 +50,9 @@ class StoredEquilibrium:
     mean_budget: FloatArray
     privacy_aversion: FloatArray
     initial_budget: FloatArray
-    weight: FloatArray | None
-    num_samples: FloatArray | None
-    cohort_size: FloatArray | None
+    weight: FloatArray | None = None
+    num_samples: FloatArray | None = None
+    cohort_size: FloatArray | None = None
 
 
 def check_writable(path: Path) -> None:
@@ -57,18 +64,9 @@ def check_writable(path: Path) -> None:
 def write_equilibrium(path: Path, found: Equilibrium) -> None:
     """Write an equilibrium as .npz."""
     crowd = found.game.population
-    arrays = packed(
-        budget=found.profile.budget,
-        retention=found.profile.retention,
-        reward=found.reward.path,
-        mean_budget=found.profile.mean_budget,
-        privacy_aversion=crowd.privacy_aversion,
-        initial_budget=crowd.initial_budget,
-        weight=crowd.weight,
-        num_samples=crowd.num_samples,
-        cohort_size=found.game.cohort_size,
-    )
-    write_whole(path, arrays)
+    arrays: dict[str, Any] = {name: getattr(found.profile, name) for name in ("budget", "retention", "mean_budget")}
+    arrays |= {name: getattr(crowd, name) for name in ("privacy_aversion", "initial_budget", "weight", "num_samples")}
+    write_whole(path, packed(reward=found.reward.path, cohort_size=found.game.cohort_size, **arrays))
 
 
 def read_equilibrium(path: Path) -> StoredEquilibrium:
@@ -82,29 +80,104 @@ def read_equilibrium(path: Path) -> StoredEquilibrium:
         with open_regular(path, MOST_ARRAYS) as stream:
             if stream.read(len(_BEGINS)) != _BEGINS:
                 raise InvalidInput(f"{path}: not an equilibrium file. {_GIVE}")
-            arrays = _arrays_in(path, stream)
+            arrays = arrays_in(stream)
     except FileNotFoundError:
         raise InvalidInput(f"{path}: no such file. Write one with `fedpcs solve --out {path}`.") from None
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}. {_GIVE}") from None
-    if missing := [name for name in _ARRAYS if name not in arrays]:
-        raise InvalidInput(f"{path}: lacks {', '.join(missing)}. {_GIVE}")
-    if strange := [name for name, array in arrays.items() if not _is_real(array)]:
-        raise InvalidInput(f"{path}: {strange[0]} must be real numbers, got {arrays[strange[0]].dtype}. {_GIVE}")
-    values = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
-    stated: dict[str, Any] = {name: values.get(name) for name in _MAY_BE_ABSENT}
-    return StoredEquilibrium(**{name: values[name] for name in _ARRAYS}, **stated)
-
-
-def _arrays_in(path: Path, stream: BinaryIO) -> dict[str, NDArray[Any]]:
-    try:
-        return arrays_in(stream)
+    except InvalidInput:
+        raise
     except ValueError:
         raise CorruptFile(
             f"{path}: damaged, or not an equilibrium file. Put back a copy, or write it again with `fedpcs solve "
             "--out`."
         ) from None
+    stated = fields(StoredEquilibrium)
+    if missing := [one.name for one in stated if one.default is MISSING and one.name not in arrays]:
+        raise InvalidInput(f"{path}: lacks {', '.join(missing)}. {_GIVE}")
+    for name, array in arrays.items():
+        if not (np.issubdtype(array.dtype, np.number) and np.isrealobj(array)):
+            raise InvalidInput(f"{path}: {name} must be real numbers, got {array.dtype}. {_GIVE}")
+    known = {one.name for one in stated} & set(arrays)
+    return StoredEquilibrium(**{name: np.asarray(arrays[name], dtype=np.float64) for name in known})
 
 
-def _is_real(array: NDArray[Any]) -> bool:
-    return np.issubdtype(array.dtype, np.number) and np.isrealobj(array)
+@dataclass(frozen=True)
+class Verification:
+    """A file's certificate, recomputed.
+
+    Attributes:
+        certificate: The clients' half.
+        server: The leader's half, for rewards that claim to be a commitment.
+        server_cost: (rounds,) the server's expected cost.
+        mean_budget_error: Largest distance between the mean budgets the file states and those its budgets have.
+        is_equilibrium: Whether all of it holds to the tolerance asked for.
+    """
+
+    certificate: Certificate
+    server: ServerCheck | None
+    server_cost: FloatArray
+    mean_budget_error: float
+    is_equilibrium: bool
+
+    def verdict(self, tolerance: float) -> Literal["equilibrium", "not-resolved", "not-an-equilibrium"]:
+        """Return what the file is to a tolerance."""
+        if self.is_equilibrium:
+            return "equilibrium"
+        return "not-resolved" if self.certificate.is_too_coarse_for(tolerance) else "not-an-equilibrium"
+
+
+def verify_stored(stored: StoredEquilibrium, game: Game, config: GameFile) -> Verification:
+    """Recompute the certificate of a stored profile under a game, from the file's arrays alone.
+
+    Raises:
+        InvalidInput: The arrays are not a profile of this game.
+    """
+    if config.budget_cap is not None and stored.cohort_size is not None:
+        game = game.with_cohort(stored.cohort_size)
+    _check_same_game(stored, game, config)
+    profile = Profile(stored.budget, stored.retention, stored.mean_budget)
+    check_profile(profile, game)
+    tolerance = float(config.tolerance)
+    certificate = certify(profile, stored.reward, game, tolerance=tolerance)
+    server = check_server(game, stored.reward) if config.reward == "commitment" else None
+    leads = server is None or server.improvement <= MOST_SERVER_IMPROVEMENT
+    error = float(np.abs(stored.budget @ game.population.weight - stored.mean_budget).max())
+    is_true = error <= 1e-6 * float(stored.mean_budget.min())
+    return Verification(
+        certificate,
+        server,
+        server_cost(stored.budget, stored.reward, game),
+        error,
+        certificate.is_equilibrium(tolerance) and is_true and leads,
+    )
+
+
+def _check_same_game(stored: StoredEquilibrium, game: Game, config: GameFile) -> None:
+    rounds = game.last_round + 1
+    for name, array in (("reward", stored.reward), ("mean_budget", stored.mean_budget)):
+        if array.shape != (rounds,) or not np.isfinite(array).all():
+            raise InvalidInput(f"{name} in the file must be {rounds} finite numbers, got shape {array.shape}.")
+    _validate.vector("reward in the file", stored.reward, low=0.0, high=game.reward_max)
+    if config.budget_cap is not None:
+        spent = expected_spend(stored.budget, game.cohort_size, game)
+        over = np.flatnonzero(spent > allowance(cap_path(config.budget_cap, game)))
+        if over.size:
+            raise InvalidInput(
+                f"the file's cohort of round {over[0]} is expected to spend {spent[over[0]]:.4g}, above budget_cap. "
+                "Solve again."
+            )
+    crowd = game.population
+    stated = {name: getattr(crowd, name) for name in ("privacy_aversion", "initial_budget", "weight", "num_samples")}
+    for name, ours in {**stated, "cohort_size": game.cohort_size}.items():
+        theirs = getattr(stored, name)
+        if theirs is None:
+            continue
+        if theirs.shape != ours.shape or not np.allclose(theirs, ours, rtol=0.0, atol=1e-9):
+            meant = "another population, seed, num_clients or cohort"
+            raise InvalidInput(f"{name} in the file is not this game's: {meant}? Give the game it was solved for.")
+    is_fixed = not isinstance(config.reward, str)
+    if is_fixed and not np.allclose(stored.reward, game.reward_path(config.reward), rtol=0.0, atol=1e-9):
+        raise InvalidInput(
+            "reward in the file is not the one this game fixes. Check that file and game belong together."
+        )

@@ -10,6 +10,7 @@ join it almost for free. And between nodes the maximum is taken in closed form (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,12 +93,8 @@ def tabulate(
     # A budget-blind chance is one number broadcast over the nodes; the kernel wants it in memory.
     chance = np.ascontiguousarray(selection_probability(nodes, terms))
     chance_slope = selection_slope(nodes, terms)
-    reward, mean, cell = terms.reward, terms.mean_budget, _cells(nodes)
-
-    def fill(first: int, last: int) -> None:
-        _kernels.tabulate(aversion, nodes, reward, mean, cell, chance, chance_slope, value, slope, first, last)
-
-    in_threads(fill, aversion.size, smallest_chunk=8)
+    given = aversion, nodes, terms.reward, terms.mean_budget, _cells(nodes), chance, chance_slope
+    in_threads(partial(_kernels.tabulate, *given, value, slope), aversion.size, smallest_chunk=8)
     return ValueTable(aversion, nodes, value, slope)
 
 
@@ -126,37 +123,19 @@ def play(table: ValueTable, terms: Terms, population: Population, *, in_order: b
     Without it clients face the announced mean.
     """
     rounds, size = terms.last_round + 1, population.num_types
-    budget, retention = np.empty((rounds, size)), np.zeros((rounds, size))
-    mean = np.empty(rounds)
+    budget, retention, mean = np.empty((rounds, size)), np.zeros((rounds, size)), np.empty(rounds)
     rows = table.rows(population.privacy_aversion)
     budget[0] = population.initial_budget
     for t in range(rounds):
         mean[t] = population.weight @ budget[t]
-        if t < terms.last_round:
-            facing = float(mean[t] if in_order else terms.mean_budget[t])
-            chance = chance_of(budget[t], facing, float(terms.cohort_size[t]), terms)
-            keep_cost = (1.0 - population.privacy_aversion) * chance
-            budget[t + 1], retention[t] = _one_round(table, t, rows, budget[t], facing, keep_cost)
+        if t == terms.last_round:
+            break
+        facing = float(mean[t] if in_order else terms.mean_budget[t])
+        chance = chance_of(budget[t], facing, float(terms.cohort_size[t]), terms)
+        read = *rows, table.nodes[t + 1], table.value[t + 1], table.slope[t + 1]
+        move = partial(_kernels.advance, *read, budget[t], (1.0 - population.privacy_aversion) * chance, facing)
+        in_threads(partial(move, budget[t + 1], retention[t]), size, smallest_chunk=512)
     return Profile(budget, retention, mean)
-
-
-def _one_round(
-    table: ValueTable,
-    t: int,
-    rows: tuple[NDArray[np.int64], FloatArray],
-    budget: FloatArray,
-    mean: float,
-    keep_cost: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return everyone's next budget and the retention that leads there."""
-    following, retention = np.empty_like(budget), np.empty_like(budget)
-    nodes, value, slope = table.nodes[t + 1], table.value[t + 1], table.slope[t + 1]
-
-    def move(first: int, last: int) -> None:
-        _kernels.advance(*rows, nodes, value, slope, budget, keep_cost, mean, following, retention, first, last)
-
-    in_threads(move, budget.size, smallest_chunk=512)
-    return following, retention
 
 
 @dataclass(frozen=True)

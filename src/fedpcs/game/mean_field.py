@@ -22,7 +22,7 @@ from fedpcs._validate import FloatArray
 from fedpcs.game import costate, exact
 from fedpcs.game.payoffs import Profile, client_utility, profile_from_retention
 from fedpcs.game.population import compress
-from fedpcs.game.rules import Game, Terms
+from fedpcs.game.rules import Game
 
 ResponseMode = Literal["exact", "costate", "paper", "paper-backward"]
 RESPONSE_MODES: tuple[ResponseMode, ...] = ("exact", "costate", "paper", "paper-backward")
@@ -84,8 +84,10 @@ def settle(
     """
     population = game.population
     first = np.full(game.last_round + 1, population.mean(population.initial_budget)) if start is None else start
+    if response == "costate":
+        return _settle_costate(game, reward, first, tolerance)
     if response != "exact":
-        return _settle_stationary(game, reward, first, tolerance, response)
+        return _settle_printed(game, reward, first, tolerance, backward=response == "paper-backward")
     grid = resolution or exact.Resolution()
     if population.num_types > _MOST_DIRECT_TYPES:
         crowd = replace(game, population=compress(population))
@@ -129,7 +131,14 @@ def _settle_exact(
     return _search(sweep, relative_gain, outcome, tolerance)
 
 
-def _iterate(sweep: Callable[[FloatArray], Profile], mean: FloatArray, tolerance: float, most_sweeps: int) -> MeanField:
+def _iterate(
+    sweep: Callable[[FloatArray], Profile],
+    mean: FloatArray,
+    tolerance: float,
+    most_sweeps: int,
+    *,
+    may_be_stuck: bool = True,
+) -> MeanField:
     """Sweep until φ stands still, or until it has stopped getting closer to that."""
     history, residuals = [mean], []
     while True:
@@ -138,7 +147,7 @@ def _iterate(sweep: Callable[[FloatArray], Profile], mean: FloatArray, tolerance
         mean = profile.mean_budget
         history.append(mean)
         is_settled = residuals[-1] <= tolerance
-        if is_settled or len(residuals) >= most_sweeps or _is_stuck(residuals):
+        if is_settled or len(residuals) >= most_sweeps or (may_be_stuck and _is_stuck(residuals)):
             return MeanField(profile, is_settled, len(residuals), residuals[-1], np.array(history))
 
 
@@ -170,27 +179,21 @@ def _search(
     return MeanField(best, least <= tolerance, iterations, residual, np.array(history))
 
 
-def _settle_stationary(
-    game: Game, reward: FloatArray, mean: FloatArray, tolerance: float, response: ResponseMode
-) -> MeanField:
-    """Sweep Theorem 1: corrected and damped, or as Algorithm 1 has it, with its loop over t as printed or backward."""
-    if response != "costate":
-        return _settle_printed(game, reward, mean, tolerance, backward=response == "paper-backward")
+def _settle_costate(game: Game, reward: FloatArray, mean: FloatArray, tolerance: float) -> MeanField:
+    """Sweep Theorem 1, corrected and damped; the profile is that of the last retentions against their own mean."""
     population = game.population
-    aversion = population.privacy_aversion
-    limit = tolerance * _COSTATE_DAMPING
     retention = np.zeros((game.last_round + 1, population.num_types))
-    history, residual = [mean], np.inf
-    while residual > limit and len(history) <= _MOST_COSTATE_SWEEPS:
-        terms = game.terms(reward, mean)
-        current = costate.follow(retention, terms, population)
-        asked = costate.stationary_retention(current, aversion, terms, printed=False, backward=True)
+
+    def sweep(announced: FloatArray) -> Profile:
+        nonlocal retention
+        terms = game.terms(reward, announced)
+        current = profile_from_retention(population, retention, announced)
+        asked = costate.stationary_retention(current, population.privacy_aversion, terms, printed=False, backward=True)
         retention = retention + _COSTATE_DAMPING * (asked - retention)
-        before, mean = mean, costate.follow(retention, terms, population).mean_budget
-        residual = float(np.abs(mean - before).max())
-        history.append(mean)
-    profile = profile_from_retention(population, retention)
-    return MeanField(profile, residual <= limit, len(history) - 1, residual, np.array(history))
+        return profile_from_retention(population, retention, announced)
+
+    outcome = _iterate(sweep, mean, tolerance * _COSTATE_DAMPING, _MOST_COSTATE_SWEEPS, may_be_stuck=False)
+    return replace(outcome, profile=profile_from_retention(population, retention))
 
 
 def _settle_printed(game: Game, reward: FloatArray, mean: FloatArray, tolerance: float, *, backward: bool) -> MeanField:
@@ -202,20 +205,17 @@ def _settle_printed(game: Game, reward: FloatArray, mean: FloatArray, tolerance:
     and the loop would end there.
     """
     population = game.population
+    retention = np.zeros((game.last_round + 1, population.num_types))
 
-    def factors(played: Profile, terms: Terms) -> FloatArray:
-        aversion = population.privacy_aversion
-        return costate.stationary_retention(played, aversion, terms, printed=True, backward=backward)
+    def sweep(announced: FloatArray) -> Profile:
+        nonlocal retention
+        played = profile_from_retention(population, retention, announced)
+        retention = costate.stationary_retention(
+            played, population.privacy_aversion, game.terms(reward, announced), printed=True, backward=backward
+        )
+        return played
 
-    terms = game.terms(reward, mean)
-    joining = costate.follow(np.zeros((game.last_round + 1, population.num_types)), terms, population)
-    retention = factors(joining, terms)
-    history, residual = [mean], np.inf
+    sweep(mean)
     rest = min(tolerance, _AT_REST * float(population.initial_budget.max()))
-    while residual > rest and len(history) <= PAPER_SWEEPS:
-        terms = game.terms(reward, history[-1])
-        played = costate.follow(retention, terms, population)
-        retention = factors(played, terms)
-        residual = float(np.abs(played.mean_budget - history[-1]).max())
-        history.append(played.mean_budget)
-    return MeanField(played, residual <= tolerance, len(history) - 1, residual, np.array(history))
+    outcome = _iterate(sweep, mean, rest, PAPER_SWEEPS, may_be_stuck=False)
+    return replace(outcome, is_settled=outcome.residual <= tolerance)

@@ -41,15 +41,17 @@ class Profile:
     mean_budget: FloatArray
 
 
-def profile_from_retention(population: Population, retention: FloatArray) -> Profile:
-    """Play a (rounds, types) array of retentions against the mean field it creates itself."""
-    budget = np.empty_like(retention)
-    mean = np.empty(retention.shape[0])
+def profile_from_retention(
+    population: Population, retention: FloatArray, announced: FloatArray | None = None
+) -> Profile:
+    """Play (rounds, types) retentions against the mean field they create themselves, or against an announced one."""
+    budget, mean = np.empty_like(retention), np.empty(retention.shape[0])
     budget[0] = population.initial_budget
-    for t in range(retention.shape[0]):
+    for t in range(mean.size):
         mean[t] = population.weight @ budget[t]
-        if t + 1 < retention.shape[0]:
-            budget[t + 1] = mean[t] + retention[t] * (budget[t] - mean[t])
+        if t + 1 < mean.size:
+            facing = mean[t] if announced is None else announced[t]
+            budget[t + 1] = facing + retention[t] * (budget[t] - facing)
     return Profile(budget, retention, mean)
 
 

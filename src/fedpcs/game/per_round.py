@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from fedpcs._validate import FloatArray
 from fedpcs.game import costate, exact, mean_field
 from fedpcs.game.payoffs import Profile, cohort_inclusion, selection_probability, server_cost
-from fedpcs.game.reward_plan import RewardPlan
-from fedpcs.game.rules import Game
+from fedpcs.game.rules import Game, RewardPlan
 
 _ITERATIONS = 10
 _SWEEPS = 5

@@ -6,6 +6,7 @@ however many clients it stands for. Everything in `fedpcs.game` takes either, so
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +24,6 @@ MOST_TYPES = 10_000_000
 MOST_CLIENTS = 10**15
 MOST_WEIGHT = 1e100  # sums of larger ones leave the range of floats
 DEFAULT_BUDGET_BOUNDS = (0.01, 12.0)
-
-
 _BY_TYPES = "More clients than that are told apart by type: population.bins, or a weight per entry."
 
 
@@ -104,7 +103,11 @@ def histogram(
     size = aversion.size
     budget = _validate.vector("initial_budget", initial_budget, length=size, low=0.0)
     mass = _validate.vector("weight", weight, length=size, low=0.0, high=MOST_WEIGHT)
-    samples = np.ones(size) if num_samples is None else _sizes(num_samples, size)
+    samples = np.ones(size)
+    if num_samples is not None:
+        samples = _validate.vector("num_samples", num_samples, length=size, low=1.0, high=MOST_SAMPLES)
+    if (broken := np.flatnonzero(samples != np.floor(samples))).size:
+        raise InvalidInput(f"num_samples[{broken[0]}] must be a whole number, got {float(samples[broken[0]])!r}.")
     if not budget.min() > 0.0:
         raise InvalidInput(
             f"initial_budget must be above 0, got {float(budget.min())!r}. Use at least budget_bounds[0]."
@@ -113,14 +116,6 @@ def histogram(
         raise InvalidInput("weight must have at least one positive entry, got all zeros.")
     clients = _validate.integer("num_clients", num_clients, low=1, high=MOST_CLIENTS)
     return Population(aversion, budget, mass / mass.sum(), clients, samples)
-
-
-def _sizes(num_samples: ArrayLike, num_types: int) -> FloatArray:
-    """Return how many records clients have: whole numbers."""
-    found = _validate.vector("num_samples", num_samples, length=num_types, low=1.0, high=MOST_SAMPLES)
-    if (broken := np.flatnonzero(found != np.floor(found))).size:
-        raise InvalidInput(f"num_samples[{broken[0]}] must be a whole number, got {float(found[broken[0]])!r}.")
-    return found
 
 
 def uniform(num_clients: int, seed: int, budget_bounds: tuple[float, float] = DEFAULT_BUDGET_BOUNDS) -> Population:
@@ -159,25 +154,29 @@ def compress(population: Population, bins: tuple[int, int] = (64, 64)) -> Popula
 
     Cell means keep the population's mean budget and mean aversion exactly.
     """
+    mean, mass = mean_by_cell(population, bins)
+    return Population(
+        mean(population.privacy_aversion).clip(*AVERSION_BOUNDS),
+        mean(population.initial_budget),
+        mass / mass.sum(),
+        population.num_clients,
+        mean(population.num_samples),
+    )
+
+
+def mean_by_cell(
+    population: Population, bins: tuple[int, int]
+) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+    """Return what takes (types,) values to their means in the cells that are not empty, and the cells' weights."""
     edges = [
         np.linspace(axis.min(), axis.max(), count + 1)[1:-1]
         for axis, count in zip((population.privacy_aversion, population.initial_budget), bins, strict=True)
     ]
     cell = np.searchsorted(edges[0], population.privacy_aversion) * bins[1]
     cell += np.searchsorted(edges[1], population.initial_budget)
-    mass = np.bincount(cell, population.weight)
+    mass: FloatArray = np.bincount(cell, population.weight).astype(np.float64, copy=False)
     kept = mass > 0
-
-    def cell_mean(values: FloatArray) -> FloatArray:
-        return np.bincount(cell, population.weight * values)[kept] / mass[kept]
-
-    return Population(
-        cell_mean(population.privacy_aversion).clip(*AVERSION_BOUNDS),
-        cell_mean(population.initial_budget),
-        mass[kept] / mass[kept].sum(),
-        population.num_clients,
-        cell_mean(population.num_samples),
-    )
+    return lambda values: np.bincount(cell, population.weight * values)[kept] / mass[kept], mass[kept]
 
 
 def check_bounds(budget_bounds: tuple[float, float]) -> tuple[float, float]:

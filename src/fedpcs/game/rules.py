@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fedpcs import _validate
 from fedpcs._keys import checked
@@ -129,6 +129,26 @@ class Game:
             high=self.reward_max,
             remedy="Give one number per round, last_round + 1 of them, none above reward_max.",
         )
+
+
+@dataclass(frozen=True)
+class RewardPlan:
+    """The rewards to announce and how they came about.
+
+    Attributes:
+        path: (rounds,) R_t.
+        policy: Which policy chose it.
+        is_settled: Whether the policy's own iteration came to rest; a per-round path usually does not.
+        is_interior: (rounds,) whether R_t solves a first-order condition rather than sits at 0 or reward_max;
+            None where no such condition was solved.
+        evaluations: How many mean-field equilibria were computed to find it.
+    """
+
+    path: FloatArray
+    policy: Literal["commitment", "per-round", "fixed"]
+    is_settled: bool = True
+    is_interior: NDArray[np.bool_] | None = None
+    evaluations: int = 0
 
 
 def cohort_from_ratio(sampling_ratio: float, num_clients: int) -> int:

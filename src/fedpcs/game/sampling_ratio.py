@@ -1,59 +1,37 @@
-"""How many clients to draw when the cohort's budgets may add up to at most B_t: `closed_form` and `numeric`.
+"""How many clients to draw when the cohort's budgets may add up to at most B_t, for real, mixed populations.
 
-Closed form (paper, Theorem 7) assumes identical clients on a line ρ = G R + H. With u = γa/(t+1) it reads
-ρ* = (2Gu/(1−γ))^{1/3}, R* = (ρ* − H)/G, K* = ⌊B_t/ρ*⌋. Its multiplier is (1−γ)(2H − 3ρ*)/(2G), which is non-negative
-only when R* < 0, so for any reward a server could pay it is not an optimum of the stated problem. It is here for
-comparison.
-
-Numeric, for real populations: choose K_t that minimises the server's cost *with* the sampling variance of
-Proposition 3,
+Choose K_t that minimises the server's cost *with* the sampling variance of Proposition 3,
 
     Σ_i π_i(K)[γa/((t+1)ρ_i) + (1−γ)R_t ρ_i] + (γ/K) Σ_i (θ_i² D² + 2a/ρ_i)/x_i,    Σ_i π_i(K) ρ_i ≤ B_t.
 
 (θ_i² d σ_i² is 2a/ρ_i in the units of `accuracy_scale`, up to the constants β and μ.) Without the variance the cost
-grows with K and the best cohort is empty. Whatever the method, `cut_to_cap` makes a realised cohort fit. A cap met
-exactly is met: all comparisons with B_t allow the relative slack of `fedpcs._caps`.
+grows with K and the best cohort is empty; so it is in the paper's closed form (`fedpcs.theory.paper_ratio`).
+`cut_to_cap` makes a realised cohort fit. A cap met exactly is met: all comparisons with B_t allow the relative slack of
+`fedpcs._caps`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedpcs import _validate
-from fedpcs._caps import SLACK, allowance, largest_count
+from fedpcs._caps import SLACK, allowance
 from fedpcs._format import rounded_up
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.game import equilibrium
+from fedpcs.game.config import GameFile
 from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
 
 _MOST_ROUNDS = 6
 _SCAN = 128
-
-
-@dataclass(frozen=True)
-class ClosedForm:
-    """Theorem 7 for identical clients.
-
-    Attributes:
-        budget: ρ*, every client's budget.
-        reward: R*.
-        cohort_size: K* = ⌊B/ρ*⌋, at most N.
-        multiplier: The Lagrange multiplier of the cap at this point.
-        is_optimal: Whether it satisfies the conditions it is derived from: multiplier ≥ 0 and R* ≥ 0.
-    """
-
-    budget: float
-    reward: float
-    cohort_size: int
-    multiplier: float
-    is_optimal: bool
 
 
 @dataclass(frozen=True)
@@ -74,20 +52,6 @@ class CohortPlan:
     def usage(self) -> FloatArray:
         """(rounds,) share of the cap that is spent in expectation."""
         return np.asarray(self.expected_budget / self.budget_cap)
-
-
-def closed_form(*, slope: float, offset: float, budget_cap: float, round_index: int, game: Game) -> ClosedForm:
-    """Return Theorem 7's reward and cohort for identical clients with ρ = slope·R + offset."""
-    G = _validate.positive("slope", slope)
-    H = _validate.number("offset", offset)
-    cap = _validate.positive("budget_cap", budget_cap)
-    γ = game.accuracy_priority
-    u = γ * game.accuracy_scale / (round_index + 1)
-    ρ = (2.0 * G * u / (1.0 - γ)) ** (1.0 / 3.0)
-    multiplier = u / ρ**2 - (1.0 - γ) / G * (2.0 * ρ - H)
-    reward = (ρ - H) / G
-    cohort = largest_count(cap, ρ, game.num_clients)
-    return ClosedForm(ρ, reward, cohort, multiplier, multiplier >= 0.0 and reward >= 0.0)
 
 
 def cap_path(budget_cap: float | ArrayLike, game: Game) -> FloatArray:
@@ -167,6 +131,14 @@ def solve_with_caps(
     )
     final = replace(final, reward=planned)
     return final, CohortPlan(agreed, caps, expected_spend(final.profile.budget, agreed, game))
+
+
+def solve_file(game: Game, config: GameFile) -> tuple[equilibrium.Equilibrium, CohortPlan | None]:
+    """Solve a game as its file asks: under caps if it has them; whether it converged is in the result."""
+    how: Any = {"response": config.response, "tolerance": float(config.tolerance), "throw": False}
+    if config.budget_cap is None:
+        return equilibrium.solve(game, config.reward, **how), None
+    return solve_with_caps(game, config.reward, config.budget_cap, **how)
 
 
 def cut_to_cap(order: NDArray[np.int64], budget: FloatArray, cohort_size: int, budget_cap: float) -> NDArray[np.int64]:

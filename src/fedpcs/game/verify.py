@@ -14,6 +14,7 @@ within the tolerance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +80,18 @@ class Achievable:
     at_most: FloatArray
 
 
+@dataclass(frozen=True)
+class _Looked:
+    """What is known of every type's best utility so far: `shown` is raised and `at_most` lowered in place."""
+
+    paths: FloatArray
+    terms: Terms
+    aversion: FloatArray
+    slack: float
+    shown: FloatArray
+    at_most: FloatArray
+
+
 def certify(profile: Profile, reward: FloatArray, game: Game, *, tolerance: float = 1e-3) -> Certificate:
     """Return the certificate of `profile` under `reward`, from budgets and retentions alone.
 
@@ -133,61 +146,37 @@ def best_achievable(
         earned = client_utility(np.broadcast_to(paths[0], paths.shape), stay, aversion, terms)
     shown, at_most = earned.copy(), np.full(population.num_types, np.inf)
     slack = accuracy * float(population.weight @ np.abs(earned))
+    looked = _Looked(paths, terms, aversion, slack, shown, at_most)
     left = np.arange(population.num_types)
     if left.size > _FEWEST_SHARING:
         for size in _SHARED_SIZES:
-            _look_together(paths, terms, aversion, size, slack, shown, at_most)
+            _look_together(looked, *size)
             is_fine = population.weight @ (at_most - shown) <= slack
             left = left[:0] if is_fine else np.flatnonzero(at_most - shown > slack)
             if left.size <= _FEWEST_SHARING:
                 break
     if left.size <= _MOST_OWN_GRIDS:
-        _look_alone(paths, terms, aversion, left, slack, shown, at_most)
+        _look_alone(looked, left)
     return Achievable(shown, np.maximum(at_most, shown))
 
 
-def _look_alone(
-    paths: FloatArray,
-    terms: Terms,
-    aversion: FloatArray,
-    members: NDArray[np.int64],
-    slack: float,
-    shown: FloatArray,
-    at_most: FloatArray,
-) -> None:
+def _look_alone(looked: _Looked, members: NDArray[np.int64]) -> None:
     """Raise `shown` and lower `at_most` for some types, each on a grid of its own."""
-    announced, limits = _announced(terms), (slack, _MOST_PASSES, _MOST_NODES)
-
-    def look(first: int, last: int) -> None:
-        _audit_kernels.examine(paths, aversion, members, *announced, *limits, shown, at_most, first, last)
-
-    in_threads(look, members.size, smallest_chunk=4)
+    given = looked.paths, looked.aversion, members, _announced(looked.terms), (looked.slack, _MOST_PASSES, _MOST_NODES)
+    in_threads(partial(_audit_kernels.examine, *given, looked.shown, looked.at_most), members.size, smallest_chunk=4)
 
 
-def _look_together(
-    paths: FloatArray,
-    terms: Terms,
-    aversion: FloatArray,
-    size: tuple[int, int],
-    slack: float,
-    shown: FloatArray,
-    at_most: FloatArray,
-) -> None:
+def _look_together(looked: _Looked, num_rows: int, num_nodes: int) -> None:
     """Raise `shown` and lower `at_most` for all types, on grids they share: rows of aversion, nodes for every round."""
-    num_rows, num_nodes = size
-    rows, (nodes, count) = _shared_rows(aversion, num_rows), _shared_nodes(paths, terms, num_nodes)
-    members = np.argsort(aversion, kind="stable")
-    start, announced = paths[0], _announced(terms)
-
-    def look(first: int, last: int) -> None:
-        _audit_kernels.examine_together(
-            nodes, count, rows, start, aversion, members, *announced, slack, shown, at_most, first, last
-        )
-
-    in_threads(look, rows.size - 1, smallest_chunk=8)
+    rows = _shared_rows(looked.aversion, num_rows)
+    members = np.argsort(looked.aversion, kind="stable")
+    given = *_shared_nodes(looked.paths, looked.terms, num_nodes), rows, looked.paths[0], looked.aversion, members
+    limits = _announced(looked.terms), looked.slack
+    together = partial(_audit_kernels.examine_together, *given, *limits, looked.shown, looked.at_most)
+    in_threads(together, rows.size - 1, smallest_chunk=8)
 
 
-def _announced(terms: Terms) -> tuple[FloatArray, FloatArray, FloatArray, float, bool]:
+def _announced(terms: Terms) -> _audit_kernels.Announced:
     return terms.reward, terms.mean_budget, terms.cohort_size, float(terms.num_clients), terms.is_budget_aware
 
 

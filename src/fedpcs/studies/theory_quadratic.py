@@ -30,7 +30,7 @@ class QuadraticTheory:
     """A quadratic and its bounds.
 
     Attributes:
-        words: What was run.
+        summary: What was run.
         num_trajectories: How often.
         measured: The gap F(w(t)) − F*.
         valid: The rate's valid bound.
@@ -38,7 +38,7 @@ class QuadraticTheory:
         rows: Other bounds at the end: name, measured, valid, printed or None.
     """
 
-    words: str
+    summary: str
     num_trajectories: int
     measured: Mean
     valid: Bound
@@ -83,8 +83,8 @@ def assess_quadratic(
         ),
         ("squared distance", distance, float(valid_distance(federation, constants).value[-1]), None),
     )
-    words = (
+    summary = (
         f"Quadratic of condition {_CONDITION:g}, {num_clients} clients that differ, {cohort_size} drawn by budget with "
         f"replacement, {num_rounds} rounds."
     )
-    return QuadraticTheory(words, num_trajectories, found.gap, valid, printed, rows)
+    return QuadraticTheory(summary, num_trajectories, found.gap, valid, printed, rows)

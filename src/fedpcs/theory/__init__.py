@@ -16,42 +16,40 @@ Example:
     (True, 'start', 'noise')
 """
 
-from fedpcs.theory.accuracy_loss import falling_steps as falling_steps
-from fedpcs.theory.accuracy_loss import paper_accuracy_loss as paper_accuracy_loss
-from fedpcs.theory.accuracy_loss import valid_accuracy_loss as valid_accuracy_loss
-from fedpcs.theory.anarchy import paper_private_price as paper_private_price
-from fedpcs.theory.anarchy import paper_selfish_price as paper_selfish_price
-from fedpcs.theory.anarchy import valid_private_price as valid_private_price
-from fedpcs.theory.anarchy import valid_selfish_price as valid_selfish_price
-from fedpcs.theory.bound import Bound as Bound
-from fedpcs.theory.bound import Premise as Premise
-from fedpcs.theory.convergence import paper_error as paper_error
-from fedpcs.theory.convergence import paper_rate as paper_rate
-from fedpcs.theory.convergence import valid_error as valid_error
-from fedpcs.theory.convergence import valid_rate as valid_rate
-from fedpcs.theory.estimates import Estimate as Estimate
-from fedpcs.theory.estimates import Estimates as Estimates
-from fedpcs.theory.estimates import from_log as from_log
-from fedpcs.theory.estimates import probe as probe
-from fedpcs.theory.federation import Constants as Constants
-from fedpcs.theory.federation import Federation as Federation
-from fedpcs.theory.federation import make_federation as make_federation
-from fedpcs.theory.optimality_gap import paper_distance as paper_distance
-from fedpcs.theory.optimality_gap import paper_distance_not_convex as paper_distance_not_convex
-from fedpcs.theory.optimality_gap import paper_reach as paper_reach
-from fedpcs.theory.optimality_gap import valid_distance as valid_distance
-from fedpcs.theory.optimality_gap import valid_distance_not_convex as valid_distance_not_convex
-from fedpcs.theory.optimality_gap import valid_reach as valid_reach
-from fedpcs.theory.problems import Logistic as Logistic
-from fedpcs.theory.problems import Problem as Problem
-from fedpcs.theory.problems import Quadratic as Quadratic
-from fedpcs.theory.problems import make_logistic as make_logistic
-from fedpcs.theory.problems import make_quadratic as make_quadratic
-from fedpcs.theory.progress import paper_progress as paper_progress
-from fedpcs.theory.progress import valid_progress as valid_progress
-from fedpcs.theory.sampling_ratio import CappedCohort as CappedCohort
-from fedpcs.theory.sampling_ratio import RatioPlan as RatioPlan
-from fedpcs.theory.sampling_ratio import paper_ratio as paper_ratio
-from fedpcs.theory.sampling_ratio import valid_ratio as valid_ratio
-from fedpcs.theory.trajectories import Trajectories as Trajectories
-from fedpcs.theory.trajectories import simulate as simulate
+from fedpcs.theory.accuracy_loss import falling_steps, paper_accuracy_loss, valid_accuracy_loss
+from fedpcs.theory.anarchy import paper_private_price, paper_selfish_price, valid_private_price, valid_selfish_price
+from fedpcs.theory.bound import Bound, Premise
+from fedpcs.theory.convergence import paper_error, paper_rate, valid_error, valid_rate
+from fedpcs.theory.estimates import Estimate, Estimates, from_log, probe
+from fedpcs.theory.federation import Constants, Federation, make_federation
+from fedpcs.theory.optimality_gap import (
+    paper_distance,
+    paper_distance_not_convex,
+    paper_reach,
+    valid_distance,
+    valid_distance_not_convex,
+    valid_reach,
+)
+from fedpcs.theory.problems import Logistic, Problem, Quadratic, make_logistic, make_quadratic
+from fedpcs.theory.progress import paper_progress, valid_progress
+from fedpcs.theory.sampling_ratio import CappedCohort, RatioPlan, paper_ratio, valid_ratio
+from fedpcs.theory.trajectories import Trajectories, simulate
+
+__all__ = ["falling_steps", "paper_accuracy_loss", "valid_accuracy_loss"]
+__all__ += ["paper_private_price", "paper_selfish_price", "valid_private_price", "valid_selfish_price"]
+__all__ += ["Bound", "Premise"]
+__all__ += ["paper_error", "paper_rate", "valid_error", "valid_rate"]
+__all__ += ["Estimate", "Estimates", "from_log", "probe"]
+__all__ += ["Constants", "Federation", "make_federation"]
+__all__ += [
+    "paper_distance",
+    "paper_distance_not_convex",
+    "paper_reach",
+    "valid_distance",
+    "valid_distance_not_convex",
+    "valid_reach",
+]
+__all__ += ["Logistic", "Problem", "Quadratic", "make_logistic", "make_quadratic"]
+__all__ += ["paper_progress", "valid_progress"]
+__all__ += ["CappedCohort", "RatioPlan", "paper_ratio", "valid_ratio"]
+__all__ += ["Trajectories", "simulate"]

@@ -17,7 +17,7 @@ Version = Literal["paper", "valid"]
 class Premise:
     """Something a bound takes for granted, and whether it is so here."""
 
-    words: str
+    statement: str
     holds: bool
 
 
@@ -48,7 +48,7 @@ class Bound:
     @property
     def missing(self) -> tuple[str, ...]:
         """The premises that do not hold."""
-        return tuple(premise.words for premise in self.premises if not premise.holds)
+        return tuple(premise.statement for premise in self.premises if not premise.holds)
 
     def dominating(self, round_index: int = -1) -> str:
         """Return the name of the largest term at the end, or at some round."""

@@ -126,8 +126,8 @@ def from_log(
     rounds = losses.size - 1
     if rounds < _LEAST_ROUNDS:
         raise InvalidInput(f"loss must have at least 4 entries for three rounds, got {losses.size}. Train for longer.")
-    told = {"signal": signal, "spread": spread, "noise": noise, "client_spread": client_spread}
-    parts = {name: _validate.vector(name, value, length=rounds, low=0.0) ** 2 for name, value in told.items()}
+    given = {"signal": signal, "spread": spread, "noise": noise, "client_spread": client_spread}
+    parts = {name: _validate.vector(name, value, length=rounds, low=0.0) ** 2 for name, value in given.items()}
     η = _validate.positive("step_size", step_size)
     above = losses[:-1] - _validate.number("lowest_loss", lowest_loss)
     if not (above > 0.0).all():

@@ -6,7 +6,6 @@ A problem answers for many models at once, which is what simulating thousands of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy import optimize, special
@@ -15,40 +14,6 @@ from fedpcs import _validate
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
 from fedpcs.theory.federation import Constants
-
-
-class Problem(Protocol):
-    """F = Σ θ_i F_i over vectors of some length."""
-
-    @property
-    def data_weight(self) -> FloatArray:
-        """(clients,) θ_i."""
-        ...
-
-    @property
-    def optimum(self) -> FloatArray:
-        """(dimension,) w*."""
-        ...
-
-    def gaps(self, models: FloatArray) -> FloatArray:
-        """Return F(w) − F* of (models, dimension)."""
-        ...
-
-    def client_gradients(self, models: FloatArray) -> FloatArray:
-        """Return ∇F_i(w), (models, clients, dimension), of (models, dimension) or (models, clients, dimension)."""
-        ...
-
-    def summed_gradients(self, models: FloatArray, factors: FloatArray) -> FloatArray:
-        """Return Σ_i factor_i ∇F_i(w), (models, dimension); factors are (models, clients)."""
-        ...
-
-    def gradient_norms(self, models: FloatArray) -> FloatArray:
-        """Return ‖∇F_i(w)‖, (models, clients)."""
-        ...
-
-    def constants(self, start: FloatArray) -> Constants:
-        """Return what is known of the losses, and where training starts."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -77,7 +42,7 @@ class Quadratic:
         return np.asarray(0.5 * ((models - self.optimum) ** 2 @ self.curvature))
 
     def client_gradients(self, models: FloatArray) -> FloatArray:
-        """Return ∇F_i(w), (models, clients, dimension)."""
+        """Return ∇F_i(w), (models, clients, dimension), of (models, dimension) or a model for each client."""
         each = models[:, None, :] if models.ndim == 2 else models
         return np.asarray(self.scale[:, None] * self.curvature * (each - self.centres))
 
@@ -151,9 +116,7 @@ class Logistic:
         apart = self.client_gradients(self.optimum[None])[0]
         return Constants(
             smoothness=whole,
-            mean_curvature=0.25
-            * float(np.tensordot(self.data_weight, np.trace(second, axis1=1, axis2=2), axes=1))
-            / second.shape[1]
+            mean_curvature=0.25 * float(self.data_weight @ np.trace(second, axis1=1, axis2=2)) / second.shape[1]
             + self.ridge,
             pl=self.ridge,
             strong_convexity=self.ridge,
@@ -171,6 +134,9 @@ class Logistic:
         margins = np.einsum("md,crd->mcr", models, self.features, optimize=True)
         each = -special.log_expit(margins).mean(axis=2) @ self.data_weight
         return np.asarray(each + 0.5 * self.ridge * (models**2).sum(axis=1))
+
+
+Problem = Quadratic | Logistic  # F = Σ θ_i F_i over vectors of some length
 
 
 def make_quadratic(

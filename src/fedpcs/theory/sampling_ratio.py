@@ -78,6 +78,7 @@ def valid_ratio(problem: CappedCohort) -> RatioPlan:
         InvalidInput: Not even one unpaid client fits under the cap.
     """
     _check(problem)
+    _validate.number("offset", problem.offset, low=0.0)
     most = problem.num_clients
     if problem.offset > 0.0:
         most = largest_count(problem.budget_cap, problem.offset, most)
@@ -120,6 +121,6 @@ def _plan(problem: CappedCohort, budget: float, cohort_size: int) -> RatioPlan:
 def _check(problem: CappedCohort) -> None:
     for name in ("slope", "accuracy_weight", "reward_weight", "budget_cap"):
         _validate.positive(name, getattr(problem, name))
-    for name in ("offset", "sampling_error"):
-        _validate.number(name, getattr(problem, name), low=0.0)
+    _validate.number("offset", problem.offset)
+    _validate.number("sampling_error", problem.sampling_error, low=0.0)
     _validate.integer("num_clients", problem.num_clients, low=1)

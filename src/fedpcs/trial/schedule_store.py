@@ -22,7 +22,7 @@ from fedpcs.trial.schedule import is_played, make_schedule, selection_of
 
 # A larger one is solved again: with so many clients games are played by types and quick, and files would be large.
 _MOST_BYTES = 2**26
-_WORDS = ("standing", "exploitability", "settled_by")
+_FACTS = ("standing", "exploitability", "settled_by")
 
 
 def schedule_key(config: RunConfig, sampler: Sampler) -> str:
@@ -62,15 +62,15 @@ def schedule_path(folder: Path, config: RunConfig, sampler: Sampler) -> Path:
 def _write(path: Path, schedule: Schedule) -> None:
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-    words = json.dumps({name: getattr(schedule, name) for name in _WORDS})
-    write_arrays(path, words=np.array(words), **schedule.paths)
+    facts = json.dumps({name: getattr(schedule, name) for name in _FACTS})
+    write_arrays(path, facts=np.array(facts), **schedule.paths)
 
 
 def _read(path: Path) -> Schedule | None:
     """Return a schedule that was kept; None if there is none, or it is damaged: then it is solved again."""
     try:
         kept = read_arrays(path, 8 * _MOST_BYTES)
-        words: dict[str, Any] = json.loads(str(kept["words"]))
-        return Schedule(**{**words, **{name: kept[name] for name in PATHS}})
+        facts: dict[str, Any] = json.loads(str(kept["facts"]))
+        return Schedule(**{**facts, **{name: kept[name] for name in PATHS}})
     except (OSError, KeyError, TypeError, ValueError):
         return None

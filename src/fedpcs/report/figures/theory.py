@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 from fedpcs import _format
+from fedpcs._validate import FloatArray
 from fedpcs.report import style
 from fedpcs.report.palette import line_styles
 from fedpcs.studies.theory_quadratic import QuadraticTheory
@@ -35,23 +35,16 @@ def progress_figure(trials: Sequence[TrialTheory]) -> Figure:
     figure, panels = style.new_figure(title, note=note, height_inches=4.4, num_columns=len(shown))
     heights = np.concatenate([np.concatenate((one.loss, _reach(one))) for one in shown])
     for axes, one in zip(panels, shown, strict=True):
-        rounds = np.arange(one.loss.size)
-        axes.plot(rounds, one.loss, color=style.BLUE, linewidth=1.8)
-        reach = _reach(one)
-        for t, high in enumerate(reach):
-            axes.plot([t, t + 1], [one.loss[t], high], color=style.PALE, linewidth=0.8, zorder=1.0)
-        axes.plot(rounds[1:], reach, color=style.VERMILION, marker="v", markersize=4.5, linestyle="none")
+        rounds, reach = np.arange(one.loss.size), _reach(one)
+        axes.plot(rounds, one.loss, color=style.BLUE, linewidth=1.8, label="measured")
+        steps, climbs = np.stack((rounds[:-1], rounds[1:])), np.stack((one.loss[:-1], reach))
+        axes.plot(steps, climbs, color=style.PALE, linewidth=0.8, zorder=1.0)
+        axes.plot(rounds[1:], reach, color=style.VERMILION, marker="v", markersize=4.5, linestyle="none", label="bound")
         style.round_axis(axes, one.loss.size, label="rounds done")
         style.span(axes, heights, from_zero=True)
         style.caption(axes, one.sampler)
-    axes = panels[0]
-    axes.set_ylabel("training loss", color=style.INK)
-    axes.annotate("at most", (1, _reach(shown[0])[0]), (8, 4), textcoords="offset points", color=style.VERMILION)
-    middle = shown[0].loss.size // 2
-    below = (0, -16)
-    axes.annotate(
-        "measured", (middle, shown[0].loss[middle]), below, textcoords="offset points", color=style.BLUE, ha="right"
-    )
+    panels[0].set_ylabel("training loss", color=style.INK)
+    panels[0].legend()
     return figure
 
 
@@ -62,26 +55,22 @@ def account_figure(trials: Sequence[TrialTheory]) -> Figure:
     title += f"{_format.percent(worst.shares[worst.largest])} of what descent gains under {worst.sampler}"
     note = f"Sums over all rounds, {_seeds(trials[0])}, to second order in the step."
     figure, (axes,) = style.new_figure(title, note=note, height_inches=1.8 + 0.32 * len(trials) * len(_PARTS))
-    looks = line_styles(one.sampler for one in trials)
-    room = len(trials) + 1
-    for row, part in enumerate(_PARTS):
-        for k, one in enumerate(trials):
-            value, height = one.totals[part] * (-1.0 if part == "descent" else 1.0), row * room + k
-            pen = looks[one.sampler]
-            axes.barh(height, value, color="white" if pen.is_hollow else pen.colour, edgecolor=pen.colour, height=0.8)
-            words = f" {one.sampler} {_format.amount(value)}"
-            axes.annotate(
-                words, (max(value, 0.0), height), (3, 0), textcoords="offset points", va="center", fontsize=8.5
-            )
-    axes.set_yticks([row * room + (len(trials) - 1) / 2 for row in range(len(_PARTS))], list(_PARTS.values()))
+    looks, rows = line_styles(one.sampler for one in trials), np.arange(len(_PARTS))
+    for k, one in enumerate(trials):
+        totals = [one.totals[part] * (-1.0 if part == "descent" else 1.0) for part in _PARTS]
+        look, thickness = looks[one.sampler], 0.8 / len(trials)
+        face = "white" if look.is_hollow else look.colour
+        heights = rows + (k - (len(trials) - 1) / 2) * thickness
+        bars = axes.barh(heights, totals, color=face, edgecolor=look.colour, height=0.8 * thickness, label=one.sampler)
+        axes.bar_label(bars, [_format.amount(total) for total in totals], padding=3, fontsize=8.5)
+    axes.set_yticks(rows, list(_PARTS.values()))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    most = max(abs(one.totals[part]) for one in trials for part in _PARTS)
-    least = min(one.totals[part] for one in trials for part in _PARTS if part != "descent")
-    axes.set_xlim(min(least, 0.0) * 1.05, 1.25 * most)
+    axes.margins(x=0.15)
     axes.axvline(0.0, color=style.GREY, linewidth=0.8)
     style.plain_ticks(axes.xaxis)
     axes.set_xlabel("training loss", color=style.INK)
+    axes.legend()
     return figure
 
 
@@ -90,36 +79,29 @@ def quadratic_figure(found: QuadraticTheory) -> Figure:
     ratio = found.ratio
     title = f"The valid bound is {ratio.min():.1f} to {ratio.max():.0f} times what is measured; "
     title += f"{found.valid.dominating()} dominates it in the end"
-    note = f"{found.words} Mean of {found.num_trajectories:,} trainings."
+    note = f"{found.summary} Mean of {found.num_trajectories:,} trainings."
     figure, (axes,) = style.new_figure(title, note=note, height_inches=4.8)
-    rounds = np.arange(found.measured.value.size)
-    lines = {
-        "valid bound": (found.valid.value, style.VERMILION, "-", 1.8),
-        "measured": (found.measured.value, style.BLUE, "-", 1.8),
-        "as printed": (found.printed.value, style.GREY, "--", 1.4),
-    }
-    lines |= {
-        f"of it {name}": (value, style.DARK_ORANGE, ":", 1.2)
-        for name, value in found.valid.terms.items()
-        if value[-1] > 0.02 * found.valid.value[-1]
-    }
-    ends = []
-    for words, (values, colour, stroke, width) in lines.items():
+    for label, values, colour, stroke in (
+        ("valid bound", found.valid.value, style.VERMILION, "-"),
+        ("measured", found.measured.value, style.BLUE, "-"),
+        ("as printed", found.printed.value, style.GREY, "--"),
+    ):
         shown = np.where(values > 0.0, values, np.nan)
-        axes.plot(rounds, shown, color=colour, linestyle=stroke, linewidth=width)
-        ends.append(style.EndLabel(words, float(np.log10(values[-1])), colour))
+        axes.plot(shown, label=label, color=colour, linestyle=stroke, linewidth=1.8)
+    strokes = [(0, (1, 1)), (0, (3, 1)), (0, (3, 1, 1, 1)), (0, (5, 2)), (0, (1, 3))]
+    for (name, values), dots in zip(found.valid.terms.items(), strokes, strict=False):
+        if values[-1] > 0.02 * found.valid.value[-1]:
+            shown = np.where(values > 0.0, values, np.nan)
+            axes.plot(shown, label=f"part of it: {name}", color=style.DARK_ORANGE, linewidth=1.2, linestyle=dots)
     axes.set_yscale("log")
-    low = min(float(values[values > 0.0].min()) for values, *_ in lines.values())
-    high = max(float(values.max()) for values, *_ in lines.values())
-    axes.set_ylim(max(low, found.measured.value.min() / 30.0) / 1.5, high * 1.5)
-    axes.yaxis.set_minor_formatter(NullFormatter())
-    style.round_axis(axes, rounds.size, label="rounds done")
+    axes.set_ylim(bottom=found.measured.value.min() / 30.0)
+    style.round_axis(axes, found.measured.value.size, label="rounds done")
     axes.set_ylabel("F(w) − F*", color=style.INK)
-    style.label_ends(axes, ends)
+    axes.legend()
     return figure
 
 
-def _reach(trial: TrialTheory) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _reach(trial: TrialTheory) -> FloatArray:
     return np.asarray(trial.loss[:-1] + trial.bound.value)
 
 
