@@ -25,16 +25,21 @@ def federation(sampler, rule, seed=13):
     rng = np.random.default_rng(seed)
     rounds = DRAWS + WARM_UP
     layout = Layout(("weight",), ((PARAMETERS,),))
+    before, num_samples = prepared(tiny()).plan, rng.integers(20, 60, CLIENTS)
+    schedule = dataclasses.replace(
+        before.schedule,
+        cohort_size=np.full(rounds, 8),
+        budget=np.tile(rng.uniform(0.5, 2.0, CLIENTS), (rounds, 1)),
+        pay=np.ones((rounds, CLIENTS)),
+    )
     plan = dataclasses.replace(
-        prepared(tiny()).plan,
+        before,
         client=ClientPlan(mode="none"),
         sampler=make_sampler(sampler),
         rule=rule,
         layout=layout,
-        num_samples=rng.integers(20, 60, CLIENTS),
-        cohort_size=np.full(rounds, 8),
-        budget=np.tile(rng.uniform(0.5, 2.0, CLIENTS), (rounds, 1)),
-        pay=np.ones((rounds, CLIENTS)),
+        num_samples=num_samples,
+        schedule=schedule,
     )
     updates = rng.normal(1.0, 1.0, (CLIENTS, PARAMETERS)).astype(np.float32)
     return plan, updates

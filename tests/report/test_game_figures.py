@@ -182,7 +182,7 @@ def test_given_caps_are_the_ones_drawn() -> None:
     solved, plan = solve_with_caps(make_game(uniform(12, seed=0), last_round=3), 7.0, caps)
     figure = cap_figure.caps_figure(solved, plan)
     np.testing.assert_array_equal(figure.axes[0].get_lines()[0].get_ydata(), plan.cohort_size)
-    assert "60 in round 0 and 30 in round 3" in words(figure)
+    assert "60 in round 0 and 30 in the last" in words(figure)
 
 
 @pytest.mark.parametrize("is_aware", [True, False])

@@ -100,8 +100,8 @@ def test_other_figures_have_the_same():
         TrialTheory(name, 1, np.array([1.0, 0.5]), None, account, ROUNDS, ROUNDS, None, 1.0, True)  # no bound is drawn
         for name in NAMES
     ]
-    bars = [to_hex(bar.get_edgecolor()).upper() for bar in account_figure(trials).axes[0].patches]
-    assert bars == [look(name)[0] for name in NAMES] * len(parts)
+    for bars in account_figure(trials).axes[0].containers:
+        assert {to_hex(bar.get_edgecolor()).upper() for bar in bars} == {look(bars.get_label())[0]}
     _, (axes,) = style.new_figure("")
     draw_usage(axes, {"FedPCS": Usage(np.array([0.9, 0.8])), "random": Usage(np.array([0.7, 0.6]))})
     named = {text.get_text(): text.get_color() for text in axes.get_legend().get_texts()}

@@ -19,7 +19,7 @@ _DOES: dict[Measure, dict[Verdict, str]] = {
     "paid": {"lower": "pays {}less", "higher": "pays {}more"},
 }
 _SIDES: tuple[Verdict, ...] = ("lower", "higher")
-_MOST_SPELLED_OUT = 2  # clauses in whole words; more of them are named in brief
+_MOST_SPELLED_OUT = 2  # clauses that are spelled out; more of them are named in brief
 
 
 def headline(compared: Sequence[Comparison], num_settings: int = 1) -> str:
@@ -46,19 +46,19 @@ def headline(compared: Sequence[Comparison], num_settings: int = 1) -> str:
         return f"One seed cannot tell {sampler} from {whom}."
     where = f" in {num_settings} settings" if num_settings > 1 else ""
     clauses = _clauses(known)
-    told = {clause.measure for clause in clauses}
-    rest = _rest([measure for measure in MEASURES if measure not in told], known)
+    known_measures = {clause.measure for clause in clauses}
+    rest = _rest([measure for measure in MEASURES if measure not in known_measures], known)
     if not clauses and rest.startswith("only "):
         return f"{rest[0].upper()}{rest[1:]}.".replace(", ", "; ", 1)
     if not clauses:
         return f"No sure difference between {sampler} and {whom}{where}: {rest}."
     if len(known) == 1:
-        words = f"{sampler} {_of_pair(known[0], clauses)}"
+        text = f"{sampler} {_of_pair(known[0], clauses)}"
     elif len(clauses) <= _MOST_SPELLED_OUT:
-        words = f"{sampler} {_of_many(known, clauses, num_settings > 1)}"
+        text = f"{sampler} {_of_many(known, clauses, num_settings > 1)}"
     else:
-        words = f"{sampler} against {whom}{where}: {', '.join(_short(clause, known) for clause in clauses)}"
-    return f"{words}; {rest}." if rest else f"{words}."
+        text = f"{sampler} against {whom}{where}: {', '.join(_short(clause, known) for clause in clauses)}"
+    return f"{text}; {rest}." if rest else f"{text}."
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Clause:
 
 def _clauses(known: Sequence[Comparison]) -> list[_Clause]:
     every = [
-        _Clause(measure, side, tuple(one for one in known if (told := one.of(measure)) and told.verdict == side))
+        _Clause(measure, side, tuple(one for one in known if (sure := one.of(measure)) and sure.verdict == side))
         for measure in MEASURES
         for side in _SIDES
     ]
@@ -85,11 +85,11 @@ def _clauses(known: Sequence[Comparison]) -> list[_Clause]:
 
 def _of_pair(found: Comparison, clauses: Sequence[_Clause]) -> str:
     """Return what is sure with one other; the interval too, if it is one thing."""
-    sizes = [told.size for clause in clauses if (told := found.of(clause.measure))]
+    sizes = [difference.size for clause in clauses if (difference := found.of(clause.measure))]
     first, *more = [clause.does(size) for clause, size in zip(clauses, sizes, strict=True)]
-    words = listed([f"{first} than {found.other}", *more])
+    text = listed([f"{first} than {found.other}", *more])
     only = found.of(clauses[0].measure)
-    return f"{words} {only.interval}" if only and not more else words
+    return f"{text} {only.interval}" if only and not more else text
 
 
 def _of_many(known: Sequence[Comparison], clauses: Sequence[_Clause], has_settings: bool) -> str:
@@ -100,12 +100,12 @@ def _of_many(known: Sequence[Comparison], clauses: Sequence[_Clause], has_settin
     join = " in " if has_settings else " than "
     first, *more = clauses
     counted = _counted(first, known, unit)
-    words = [f"{first.does()}{whom}{join}{counted}"]
-    words += [
+    parts = [f"{first.does()}{whom}{join}{counted}"]
+    parts += [
         f"{one.does()}{join}{_few(one, known) if counted.endswith(unit) else _counted(one, known, unit)}"
         for one in more
     ]
-    return " and ".join(words)
+    return " and ".join(parts)
 
 
 def _counted(clause: _Clause, known: Sequence[Comparison], unit: str) -> str:
@@ -127,23 +127,23 @@ def _short(clause: _Clause, known: Sequence[Comparison]) -> str:
 
 def _rest(measures: Sequence[Measure], known: Sequence[Comparison]) -> str:
     """Say of measures in which nothing is sure whether they are equal, or one sampler's alone."""
-    verdicts = {measure: [told.verdict for one in known if (told := one.of(measure))] for measure in measures}
+    verdicts = {measure: [each.verdict for one in known if (each := one.of(measure))] for measure in measures}
     equal = [_NAMES[one] for one, found in verdicts.items() if found and set(found) == {"equal"}]
     doubtful = [_NAMES[one] for one, found in verdicts.items() if found and set(found) != {"equal"}]
-    words = []
+    parts = []
     for measure in measures:
         reasons = {one.left_out.get(measure, "") for one in known}
-        words += [reason for reason in reasons if len(reasons) == 1 and reason.startswith("only ")]
-    words += [f"{listed(equal)} {'is' if len(equal) == 1 else 'are'} equal"] if equal else []
-    words += [f"{listed(doubtful)} cannot be told apart"] if doubtful else []
-    return ", ".join(words)
+        parts += [reason for reason in reasons if len(reasons) == 1 and reason.startswith("only ")]
+    parts += [f"{listed(equal)} {'is' if len(equal) == 1 else 'are'} equal"] if equal else []
+    parts += [f"{listed(doubtful)} cannot be told apart"] if doubtful else []
+    return ", ".join(parts)
 
 
-def listed(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence.
+def listed(parts: Sequence[str]) -> str:
+    """Return parts as a list in a sentence.
 
     Example:
         >>> listed(["one"]), listed(["one", "two", "three"])
         ('one', 'one, two and three')
     """
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -1,36 +1,8 @@
-"""What the figures of a sweep are drawn from: curves, points of a trade-off, and intervals."""
+"""What some figures are drawn from: points of a trade-off, and intervals."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from fedpcs._validate import FloatArray
-from fedpcs.errors import InvalidInput
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A quantity over rounds, over seeds.
-
-    Attributes:
-        label: Whose it is: a sampler's name, or whatever the sweep varies.
-        rounds: (points,) rounds that were evaluated, rising.
-        mean: (points,) over seeds; NaN where a round was not evaluated.
-        std: (points,) standard deviation over seeds; NaN or 0 where there is none.
-    """
-
-    label: str
-    rounds: FloatArray
-    mean: FloatArray
-    std: FloatArray
-
-    def __post_init__(self) -> None:
-        shapes = {self.rounds.shape, self.mean.shape, self.std.shape}
-        if len(shapes) != 1 or self.rounds.ndim != 1:
-            raise InvalidInput(
-                f"curve {self.label!r} needs a mean and a std for each of its rounds, got shapes "
-                f"{self.rounds.shape}, {self.mean.shape} and {self.std.shape}. Give three arrays of one length."
-            )
 
 
 @dataclass(frozen=True)

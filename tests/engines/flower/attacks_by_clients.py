@@ -54,7 +54,7 @@ def says(**changes):
     """A report whose header says something else; a function is given what it would have said."""
 
     def attack(sent):
-        new = {key: it(sent.header[key]) if callable(it) else it for key, it in changes.items()}
+        new = {key: it(sent.header.get(key)) if callable(it) else it for key, it in changes.items()}
         return packed({**sent.header, **new}, sent.values)
 
     return attack
@@ -165,7 +165,7 @@ TRAIN = {
     ),
     "an own update, turned round": (values(lambda sent: -sent.values), COUNTS),
     "the same numbers in another order": (values(lambda sent: sent.values[::-1].copy()), COUNTS),
-    "a header with a field nobody knows": (says(), COUNTS),
+    "a header with a field nobody knows": (says(epsilon=9), COUNTS),
     "no numbers": (records(lambda content: {"text": content["text"]}), "message"),
     "numbers as settings": (records(lambda content: {**content, "numbers": ConfigRecord({"values": 1})}), "message"),
     "text as metrics": (records(lambda content: {**content, "text": MetricRecord({"json": 1})}), "message"),

@@ -102,7 +102,7 @@ class Wire:
 
     def leave(self):
         self.post("deactivate-node", fleet_pb2.DeactivateNodeRequest(node_id=self.me))
-        for one in self.open:
+        for one in [self.client, *self.open]:
             one.close()
 
     def message(self, tree=None, **metadata):
@@ -264,6 +264,18 @@ def get_fab(wire):
 
 REFUSED = "4.."
 WIRE = {
+    # These five while the greeting can still be answered.
+    "a part's name that is none": (lambda wire: rooted(wire, TREE(object_id="../../x")), "[245].."),
+    "a part listed twice": (
+        lambda wire: rooted(wire, TREE(object_id=id_of(b"y"), children=[TREE(object_id=id_of(b"z"))] * 2)),
+        "[245]..",
+    ),
+    "a part below itself": (
+        lambda wire: rooted(wire, TREE(object_id=id_of(b"x"), children=[TREE(object_id=id_of(b"x"))])),
+        "[245]..",
+    ),
+    "a part of the server's, with a false part below": (lambda wire: rooted(wire, poison()), "[25].."),
+    "a second reply": (lambda wire: wire.message(), "200"),
     "no signature": (lambda wire: wire.post("pull-messages", headers={"content-type": "application/protobuf"}), "401"),
     "another key's signature": (lambda wire: wire.pull(key=another_key(), claimed=wire.key), "401"),
     "another key, rightly signed": (lambda wire: wire.pull(key=another_key()), "401"),
@@ -305,17 +317,6 @@ WIRE = {
     "a reply of another run": (lambda wire: wire.message(run_id=2**64 - 1), "[245].."),
     "a tree 95 deep": (lambda wire: rooted(wire, deep(95)), "[45].."),
     "a tree of 10,000 parts": (lambda wire: rooted(wire, wide(10_000)), "413"),
-    "a part's name that is none": (lambda wire: rooted(wire, TREE(object_id="../../x")), "[45].."),
-    "a part below itself": (
-        lambda wire: rooted(wire, TREE(object_id=id_of(b"x"), children=[TREE(object_id=id_of(b"x"))])),
-        "[245]..",
-    ),
-    "a part listed twice": (
-        lambda wire: rooted(wire, TREE(object_id=id_of(b"y"), children=[TREE(object_id=id_of(b"z"))] * 2)),
-        "[45]..",
-    ),
-    "a part of the server's, with a false part below": (lambda wire: rooted(wire, poison()), "200"),
-    "a second reply": (lambda wire: wire.message(), "200"),
     "bytes that are not what they are called": (lambda wire: push(wire, b"a", id_of(b"b")), "[245].."),
     "a part nobody announced": (lambda wire: push(wire, os.urandom(99)), "200"),
     "a part in another's session": (lambda wire: push(wire, os.urandom(99), session="1"), "[245].."),

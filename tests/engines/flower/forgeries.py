@@ -114,25 +114,25 @@ TASKS = {
     "a smaller budget": ({"budget": 1}, "Nothing is released"),
     "a budget of 0": ({"budget": 0}, "Nothing is released"),
     "no budget": ({"budget": None}, "must name a budget"),
-    "a negative budget": ({"budget": -1}, "a task's budget must be a whole number in"),
-    "a budget of 2⁶⁴": ({"budget": 2**64}, "a task's budget must be a whole number in"),
-    "a budget that is no number": ({"budget": NAN}, "a task's budget must not be a float"),
-    "a true budget": ({"budget": True}, "a task's budget must not be a bool"),
+    "a negative budget": ({"budget": -1}, "a task's 'budget' is wrong"),
+    "a budget of 2⁶⁴": ({"budget": 2**64}, "a task's 'budget' is wrong"),
+    "a budget that is no number": ({"budget": NAN}, "a task's 'budget' is wrong"),
+    "a true budget": ({"budget": True}, "a task's 'budget' is wrong"),
     "a round that was not announced": ({"round_index": 99}, "no budget was agreed for round 99"),
-    "a round before the first": ({"round_index": -1}, "a task's round_index must be a whole number"),
-    "a round in words": ({"round_index": "2"}, "a task's round_index must not be a str"),
-    "round 2⁷⁰": ({"round_index": 2**70}, "a task's round_index must be a whole number"),
+    "a round before the first": ({"round_index": -1}, "a task's 'round_index' is wrong"),
+    "a round in words": ({"round_index": "2"}, "a task's 'round_index' is wrong"),
+    "round 2⁷⁰": ({"round_index": 2**70}, "a task's 'round_index' is wrong"),
     "a run that was not announced": ({"run": "other"}, "no budget was agreed for round 2 of run 'other'"),
     "a run with escape codes": ({"run": "\x1b[2J\n"}, r"of run '\\x1b[2J\\n'"),
-    "a run that is a list": ({"run": []}, "a task's run must not be a list"),
-    "a long nonce": ({"nonce": "n" * 1001}, "a task's nonce must have at most 1000 characters"),
-    "a negative client": ({"client": -1}, "a task's client must be a whole number"),
+    "a run that is a list": ({"run": []}, "a task's 'run' is wrong"),
+    "a long nonce": ({"nonce": "n" * 1001}, "a task's 'nonce' is wrong"),
+    "a negative client": ({"client": -1}, "a task's 'client' is wrong"),
     "measures of its records": ({"measures": ["loss"]}, "does not tell loss"),
-    "an unknown measure": ({"measures": ["labels"]}, "a task's measure must be one of"),
-    "no records at all": ({"max_samples": 0}, "a task's max_samples must be a whole number"),
-    "records in words": ({"max_samples": "9"}, "a task's max_samples must not be a str"),
-    "one field more": ({"epsilon": 9}, "a task must have the fields"),
-    "one field less": ({"nonce": GONE}, "a task must have the fields"),
+    "an unknown measure": ({"measures": ["labels"]}, "a task's 'measures.0' is wrong"),
+    "no records at all": ({"max_samples": 0}, "a task's 'max_samples' is wrong"),
+    "records in words": ({"max_samples": "9"}, "a task's 'max_samples' is wrong"),
+    "one field more": ({"epsilon": 9}, "a task's 'epsilon' is wrong"),
+    "one field less": ({"nonce": GONE}, "a task's 'nonce' is wrong"),
 }
 MODELS = {
     "a smaller model": np.zeros(10, np.float32),
@@ -192,7 +192,7 @@ def forged(budget):
     yield "question: loss", messages.QUESTION, content(question, model), "does not tell loss"
     labels = {**question, "question": "labels"}
     yield "question: labels", messages.QUESTION, content(labels, model), "question must be one of"
-    yield "question: no task", messages.QUESTION, content({"question": "loss"}, model), "a task must have the fields"
+    yield "question: no task", messages.QUESTION, content({"question": "loss"}, model), "a task's 'text' is wrong"
 
 
 def sent(node, kind, told):

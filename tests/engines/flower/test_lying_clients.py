@@ -24,7 +24,7 @@ KINDS = {
     "bulk": {"deadline", "died"},
     "header": {"message"},
     "chunks": {"deadline", "died"},
-    "words": {"stale"},
+    "words": {"message"},
     "error": {"raised"},
 }
 MOST_MEGABYTES = {"superlink": 500, "flwr-serverapp": 1000}  # torch alone takes 600 of the latter

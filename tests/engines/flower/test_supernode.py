@@ -10,10 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+import local_grid
 import pytest
+from flwr.app import Message, RecordDict
+from flwr.common.constant import SubStatus
+from flwr.supercore.constant import TaskType
+from flwr.supercore.object_store.in_memory_object_store import InMemoryObjectStore
 
 from fedpcs.engines.flower import supernode
-from fedpcs.engines.flower.supernode import Watch
+from fedpcs.engines.flower.supernode import AnsweringState, Watch
 from fedpcs.errors import SuperLinkLost
 
 
@@ -47,6 +52,26 @@ def test_either_of_the_two_that_stops_is_noticed(clock, what):
     for clock[0] in range(0, 1000, 20):
         watch.beat() if what == "asked" else watch.asked(False)
     assert watch.silent_seconds() == 980.0
+
+
+@pytest.mark.parametrize("has_answered", [False, True])
+def test_a_client_app_that_ends_without_an_answer_is_answered_for(has_answered):
+    state = AnsweringState(InMemoryObjectStore())
+    state.set_node_id(local_grid.TaskIdentity.node_id)  # without it no message can be made
+    asked = Message(RecordDict(), 5, "train")
+    asked.metadata.__dict__.update(_message_id="1" * 64, _run_id=7, _src_node_id=1)
+    state.store_message(asked)
+    assert len(state.get_messages_legacy(is_reply=False)) == 1
+    task = state.create_task(TaskType.CLIENT_APP, 7, fab_hash="f")
+    state.claim_task(task)
+    if has_answered:
+        reply = Message(RecordDict(), reply_to=asked)
+        reply.metadata.__dict__["_message_id"] = "2" * 64
+        state.store_message(reply)
+    assert state.finish_task(task, SubStatus.FAILED, "its message could not be read")
+    (told,) = state.get_messages_legacy(is_reply=True)
+    assert told.metadata.reply_to_message_id == asked.metadata.message_id
+    assert told.has_error() == (not has_answered)
 
 
 @pytest.fixture

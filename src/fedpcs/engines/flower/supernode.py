@@ -13,11 +13,15 @@ import threading
 import time
 from collections.abc import Sequence
 
+from flwr.common.constant import SubStatus
 from flwr.proto.fleet_pb2 import PullMessagesRequest, PullMessagesResponse
 from flwr.proto.heartbeat_pb2 import SendNodeHeartbeatRequest, SendNodeHeartbeatResponse
+from flwr.supercore.constant import TaskType
 from flwr.supernode import fleet_http_connection
 from flwr.supernode.cli.flower_supernode import flower_supernode
 from flwr.supernode.fleet_http_client import FleetHttpClient
+from flwr.supernode.nodestate import nodestate_factory
+from flwr.supernode.nodestate.in_memory_nodestate import CLIENT_APP_CRASHED_ERROR, InMemoryNodeState
 
 from fedpcs.errors import SuperLinkLost
 
@@ -47,6 +51,21 @@ class Watch:
         return time.monotonic() - (self._beat if self._is_working else min(self._beat, self._asked))
 
 
+class AnsweringState(InMemoryNodeState):
+    """Answers for a client app that ended without an answer, as one does whose message cannot be read.
+
+    Flower's node waits for that answer for ever, and takes no other message.
+    """
+
+    def finish_task(self, task_id: int, sub_status: str, details: str) -> bool:
+        """Finish a task; what it was to answer is answered by an error if it failed."""
+        is_finished: bool = super().finish_task(task_id, sub_status, details)
+        failed = self.get_tasks(task_ids=[task_id]) if is_finished and sub_status == SubStatus.FAILED else []
+        if failed and failed[0].type == TaskType.CLIENT_APP:
+            self._store_error_replies({failed[0].run_id}, CLIENT_APP_CRASHED_ERROR)
+        return is_finished
+
+
 def run_supernode(arguments: Sequence[str], patience_seconds: float) -> None:
     """Run `flower-supernode` with these arguments until it ends, or has not heard its SuperLink for so long.
 
@@ -69,6 +88,7 @@ def run_supernode(arguments: Sequence[str], patience_seconds: float) -> None:
 
     # Flower has no hook for a client of one's own: its connection takes the class by this name, and exports it nowhere.
     fleet_http_connection.FleetHttpClient = Watched  # type: ignore[attr-defined]
+    nodestate_factory.InMemoryNodeState = AnsweringState  # type: ignore[attr-defined]
     threading.Thread(target=_end_when_silent, args=(watch, patience_seconds), daemon=True).start()
     sys.argv = ["flower-supernode", *arguments]
     flower_supernode()

@@ -28,22 +28,23 @@ _NBSP = "\N{NO-BREAK SPACE}"
 def roc_figure(audit: Audit) -> Figure:
     """Draw the attack's ROC curve beside the claim's, on a plain and a logarithmic axis of false alarms."""
     figure, (plain, fine) = style.new_figure(
-        "What an attack finds", note=f"{_finding(audit)}. {_note(audit)}", height_inches=4.9, num_columns=2
+        "What an attack finds", note=_note(audit), height_inches=4.9, num_columns=2
     )
     least = max(1.0 / audit.result.num_canaries, _LEAST_RATE)
     _draw_curves(plain, audit, np.linspace(0.0, 1.0, _NUM_POINTS))
     _draw_curves(fine, audit, np.geomspace(least, 1.0, _NUM_POINTS))
     fine.set_xscale("log")
-    for axes, low, words in ((plain, 0.0, "All false-alarm rates"), (fine, least, "Few false alarms, where it hurts")):
+    for axes, low, text in ((plain, 0.0, "All false-alarm rates"), (fine, least, "Few false alarms, where it hurts")):
         axes.set_xlim(low, 1.0)
         axes.set_ylim(0.0, 1.03)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _format.percent(rate) if rate else "0"))
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=f"{_NBSP}%"))
         axes.set_xlabel("held-out canaries taken for held-in", color=style.INK)
-        style.caption(axes, words)
+        style.caption(axes, text)
     plain.set_ylabel("held-in canaries found", color=style.INK)
     fine.xaxis.set_minor_formatter(NullFormatter())
-    _label_curves(plain)
+    # The curves of a sound audit lie on one another, so labels at their ends would too.
+    plain.legend(loc="lower right", frameon=False, fontsize=8.5, reverse=True)
     return figure
 
 
@@ -62,31 +63,17 @@ def claim_band(claim: Claim, num_canaries: int) -> tuple[FloatArray, FloatArray,
     return np.append((ranks - 1) / num_canaries, 1.0), np.append(low, 1.0), np.append(high, 1.0)
 
 
-def _finding(audit: Audit) -> str:
-    result = audit.result
-    shown, claimed = _format.rounded_down(result.bounds.gaussian), _format.rounded_up(result.claim.epsilon)
-    if result.is_attack_contradicting:
-        return f"The attack shows ε{_NBSP}≥{_NBSP}{shown}; mode {audit.scenario.mode} claims {claimed}: contradicted"
-    if result.is_contradicted:
-        failed = [check.name for check in result.checks if not check.is_passed]
-        more = "" if len(failed) == 1 else f" and {len(failed) - 1} more"
-        return f"The attack stays within the ε{_NBSP}={_NBSP}{claimed} claimed, but a check fails: {failed[0]}{more}"
-    is_above = result.bounds.gaussian > result.claim.epsilon
-    verdict = "above it, but within chance" if is_above else "not contradicted"
-    return f"The attack shows ε{_NBSP}≥{_NBSP}{shown}; mode {audit.scenario.mode} claims {claimed}: {verdict}"
-
-
 def _note(audit: Audit) -> str:
     result, plan = audit.result, audit.plan
-    confidence = f"{100.0 * result.bounds.confidence:g}{_NBSP}%"
+    shown, claimed = _format.rounded_down(result.bounds.gaussian), _format.rounded_up(result.claim.epsilon)
     rounds = "one round" if plan.num_rounds == 1 else f"{plan.num_rounds} rounds"
-    few = " So few canaries cannot show more." if result.bounds.gaussian >= result.bounds.ceiling else ""
     source = "" if audit.is_guarantee else f" The noise is {noise_standing(plan.noise)}."
     return (
-        f"{result.num_canaries:,} canaries held in and as many held out, {rounds}, noise {plan.noise}, "
-        f"δ{_NBSP}={_NBSP}{_format.amount(result.claim.delta)}. The bound assumes a Gaussian trade-off and holds "
-        f"with confidence {confidence}; assuming nothing it is "
-        f"{_format.rounded_down(result.bounds.clopper_pearson)}.{few}{source}"
+        f"The attack shows ε{_NBSP}≥{_NBSP}{shown}; mode {audit.scenario.mode} claims {claimed} at "
+        f"δ{_NBSP}={_NBSP}{_format.amount(result.claim.delta)}. {result.num_canaries:,} canaries held in and as many "
+        f"held out, {rounds}. The bound assumes a Gaussian trade-off and holds with confidence "
+        f"{_format.percent(result.bounds.confidence)}; assuming nothing it is "
+        f"{_format.rounded_down(result.bounds.clopper_pearson)}.{source}"
     )
 
 
@@ -97,22 +84,6 @@ def _draw_curves(axes: Axes, audit: Audit, rates: FloatArray) -> None:
     band = f"95{_NBSP}% of attacks if it is just kept"
     axes.fill_between(*claim_band(result.claim, result.num_canaries), color=style.GREY, alpha=0.30, lw=0, label=band)
     axes.plot(rates, rates, color=style.PALE, linewidth=1.0)
-    words = f"most the claim allows, AUC {result.claim.auc:.3f}"
-    axes.plot(rates, allowed, color=style.INK, linewidth=1.4, linestyle=style.DASHES, label=words)
+    text = f"most the claim allows, AUC {result.claim.auc:.3f}"
+    axes.plot(rates, allowed, color=style.INK, linewidth=1.4, linestyle=style.DASHES, label=text)
     axes.step(*result.roc, where="post", color=style.BLUE, linewidth=1.8, label=f"the attack, AUC {result.auc:.3f}")
-
-
-def _label_curves(axes: Axes) -> None:
-    # The curves of a sound audit lie on one another, so words beside them would too: a key in the empty corner.
-    handles, labels = axes.get_legend_handles_labels()
-    axes.legend(
-        handles[::-1],
-        labels[::-1],
-        loc="lower right",
-        frameon=False,
-        fontsize=8.5,
-        handlelength=1.6,
-        borderaxespad=0.2,
-        labelcolor=[style.BLUE, style.INK, style.GREY, style.VERMILION],
-    )
-    axes.annotate("guessing", (0.66, 0.66), xytext=(7, -9), textcoords="offset points", fontsize=8.5, color=style.GREY)

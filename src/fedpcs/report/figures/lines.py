@@ -78,16 +78,13 @@ def evaluated(group: Group, number: OfRound) -> dict[str, tuple[FloatArray, Floa
     return {name: (table[0], table[1:]) for name, table in tables.items()}
 
 
-def curves_figure(
-    curves: Mapping[str, tuple[FloatArray, FloatArray]], title: str, label: str, note: str = ""
-) -> tuple[Figure, Axes]:
+def curves_figure(curves: Mapping[str, tuple[FloatArray, FloatArray]], title: str, label: str) -> tuple[Figure, Axes]:
     """Draw a quantity of evaluated rounds by sampler: the mean over seeds, in a band of one standard deviation.
 
     Args:
         curves: (rounds,) and (seeds, rounds), by sampler.
         title: What is shown.
         label: The quantity.
-        note: Small print.
 
     Raises:
         NothingToDraw: No round was evaluated.
@@ -95,6 +92,8 @@ def curves_figure(
     shown = {name: one for name, one in curves.items() if one[0].size}
     if not shown:
         raise NothingToDraw(f"No round has been evaluated yet: there is no {label} to draw.")
+    has_bands = any(len(values) > 1 for _, values in shown.values())
+    note = "Mean over seeds, in a band of one standard deviation." if has_bands else ""
     figure, (axes,) = style.new_figure(title, note=note, height_inches=3.5)
     styles, ends = line_styles(curves), []
     for name, (rounds, values) in shown.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -28,26 +27,17 @@ _MOST_CHARACTERS, _MOST_WRITTEN_CLASSES = 45, 20
 _INCHES_PER_CLASS, _LEAST_INCHES, _MOST_INCHES, _ROOM_AROUND_INCHES = 0.22, 2.0, 5.4, 1.7
 
 
-def draw_partition(counts: IntArray, text: str, path: Path) -> Path:
-    """Draw how many records of each class each client holds, and write it as PNG.
+def partition_figure(counts: IntArray, text: str, *, with_numbers: bool = True) -> Figure:
+    """Draw how many records of each class each client holds: clients from left to right, classes from bottom to top.
 
     Args:
         counts: (clients, classes) numbers of records, as from `fedpcs.learning.partition.label_counts`.
         text: What was split and how, such as "Fashion-MNIST, Dirichlet(0.5)".
-        path: The file to write.
-
-    Returns:
-        `path`.
+        with_numbers: Write them into the cells where there is room.
 
     Raises:
-        InvalidInput: `counts` is no table of counts, or the file cannot be written.
+        InvalidInput: `counts` is no table of counts.
     """
-    style.save(partition_figure(counts, text), path)
-    return path
-
-
-def partition_figure(counts: IntArray, text: str, *, with_numbers: bool = True) -> Figure:
-    """Return the heat map: clients from left to right, classes from bottom to top."""
     table = _checked(counts)
     panel_inches = min(max(_INCHES_PER_CLASS * table.shape[1], _LEAST_INCHES), _MOST_INCHES)
     note = "Empty: no records. Colour follows the square root of the number."

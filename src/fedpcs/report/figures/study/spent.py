@@ -13,7 +13,7 @@ from fedpcs.privacy.ledger import PrivacyLedger
 from fedpcs.report import style
 from fedpcs.report.figures.lines import styles_of, thinned
 from fedpcs.report.page import NothingToDraw
-from fedpcs.studies.results import Group, Track, TrialData
+from fedpcs.studies.results import Group, Series, Track, TrialData
 from fedpcs.trial.round_log import known_client
 
 TOPIC, ORDER = "Privacy spent by each client", 35
@@ -28,7 +28,7 @@ def draw(group: Group) -> Figure:
             if series.done:
                 spent[series.sampler] = np.sort(np.concatenate([epsilon_of(one) for one in series.done]))
         except FedpcsError as error:
-            unread[series.sampler] = str(error)
+            unread[series.sampler] = _without_folders(str(error), series)
     greatest = [float(values[-1]) for values in spent.values()]
     if not spent or max(greatest) == 0.0:
         reason = "; ".join(f"{name}: {error}" for name, error in unread.items())
@@ -55,6 +55,13 @@ def draw(group: Group) -> Figure:
     axes.set_ylabel(f"ε of a client at δ = {delta}{', log scale' if is_log else ''}", color=style.INK)
     style.legend(axes)
     return figure
+
+
+def _without_folders(text: str, series: Series) -> str:
+    """Return a message with the trial it is of: a page says nothing of where its study lies."""
+    for one in series.trials:
+        text = text.replace(f"{one.folder}", one.folder.name)
+    return text
 
 
 def epsilon_of(one: TrialData) -> FloatArray:
