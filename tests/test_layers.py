@@ -101,6 +101,7 @@ STILL_MANY_IMPORTS = {
     "fedpcs.trial.assemble",
     "fedpcs.trial.loop",
     "fedpcs.trial.run",
+    "fedpcs.trial.train",
 }
 STILL_MANY_FILES = {
     "game",

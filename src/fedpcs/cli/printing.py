@@ -21,6 +21,39 @@ def emit(value: Any, as_json: bool, show: Callable[[], None]) -> None:
         show()
 
 
+def make_table(
+    rows: Iterable[Sequence[str | Text]],
+    headings: Sequence[str],
+    *,
+    right: Collection[str] = (),
+    folded: Collection[str] = (),
+) -> Table:
+    """Return a table without lines.
+
+    Args:
+        rows: One text per column.
+        headings: Names of the columns; not shown if all are blank.
+        right: Columns that stand flush right.
+        folded: Columns that may be broken into lines.
+    """
+    table = Table(box=None, padding=(0, 1, 0, 0), show_header=any(map(str.strip, headings)))
+    for name in headings:
+        is_folded = name in folded
+        table.add_column(name, justify="right" if name in right else "left", no_wrap=not is_folded, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one) if isinstance(one, str) else one for one in row))
+    return table
+
+
+def print_whole(table: Table) -> None:
+    """Print a table; where there is no terminal, as wide as it needs to be, since numbers must not be cut."""
+    console = Console()
+    if not console.is_terminal:
+        widest = Measurement.get(console, console.options.update(width=10_000), table).maximum
+        console.width = max(console.width, widest)
+    console.print(table)
+
+
 def print_table(
     rows: Iterable[Sequence[str | Text]],
     headings: Sequence[str],
@@ -29,28 +62,10 @@ def print_table(
     folded: Collection[str] = (),
     title: str = "",
 ) -> None:
-    """Print a table; where there is no terminal, as wide as it needs to be, since numbers must not be cut.
-
-    Args:
-        rows: One text per column.
-        headings: Names of the columns; not shown if all are blank.
-        right: Columns that stand flush right.
-        folded: Columns that may be broken into lines.
-        title: Above it.
-    """
-    table = Table(box=None, padding=(0, 1, 0, 0), show_header=any(map(str.strip, headings)))
-    for name in headings:
-        is_folded = name in folded
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=not is_folded, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(one) if isinstance(one, str) else one for one in row))
-    console = Console()
-    if not console.is_terminal:
-        widest = Measurement.get(console, console.options.update(width=10_000), table).maximum
-        console.width = max(console.width, widest)
+    """Print what `make_table` makes, with a title above it."""
     if title:
         say(title, style="bold")
-    console.print(table)
+    print_whole(make_table(rows, headings, right=right, folded=folded))
 
 
 def print_facts(facts: Mapping[str, str], title: str) -> None:

@@ -6,12 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
-from rich.measure import Measurement
 from rich.table import Table
 
 from fedpcs import _format
+from fedpcs.cli.printing import make_table, print_table, print_whole, say
 from fedpcs.report.headline import headline
 from fedpcs.studies.comparison import HEADINGS, Comparison, compare_each
 from fedpcs.studies.paired import SPENT_MEANING, spent_over_seeds
@@ -43,73 +41,55 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         return
     if said is not None:
         print_differences(said, [("", one) for one in compared])
-    console = print_whole(_table(result.trials))
-    console.print(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim", soft_wrap=True)
-    privacy = store.config_as_it_stands().privacy
-    console.print(standing(privacy, result.trials), soft_wrap=True, highlight=False)
-    reads = [f"{trial['sampler']}: {trial.disclosure}." for trial in result.trials if trial.disclosure]
-    for words in dict.fromkeys(reads):
-        console.print(words, soft_wrap=True, highlight=False)
-    if words := paid_for_nothing(result.trials):
-        console.print(words, soft_wrap=True, highlight=False)
-    console.print(f"{store.report if store.report.exists() else store.folder}", soft_wrap=True, highlight=False)
+    print_whole(_table(result.trials))
+    say(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim")
+    say(standing(store.config_as_it_stands().privacy, result.trials))
+    reads = [f"{trial.sampler}: {trial.disclosure}." for trial in result.trials if trial.disclosure]
+    say(*dict.fromkeys(reads), *filter(None, (paid_for_nothing(result.trials),)))
+    say(store.report if store.report.exists() else store.folder)
 
 
 def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> None:
     """Print a headline, and the three differences of every comparison at its place, those that are sure first."""
-    table = Table(box=None, padding=(0, 1, 0, 0))
     has_places = any(place for place, _ in compared)
     interval = "mean, 95\N{NO-BREAK SPACE}% interval"
-    for name in (*(["setting"] if has_places else []), "compared", "in", interval, "seeds"):
-        table.add_column(name, no_wrap=name in (interval, "seeds"), justify="right" if name == "seeds" else "left")
+    headings = (*(["setting"] if has_places else []), "compared", "in", interval, "seeds")
+    rows = []
     for place, one in compared:
-        first = [*([escape(place)] if has_places else []), escape(f"{one.sampler} against {one.other}")]
-        for index, measure in enumerate(one.sure_first):
-            names = [""] * len(first) if index else first
-            table.add_row(*names, HEADINGS[measure], one.words(measure), str(one.num_seeds))
-    console = Console()
-    console.print(said, style="bold", highlight=False, soft_wrap=True, markup=False)
-    console.print()
-    print_whole(table)
+        names = [*([place] if has_places else []), f"{one.sampler} against {one.other}"]
+        for measure in one.sure_first:
+            rows.append((*names, HEADINGS[measure], one.words(measure), str(one.num_seeds)))
+            names = [""] * len(names)
+    say(said, style="bold")
+    say("")
+    print_table(rows, headings, right=("seeds",), folded=headings[:-2])
     if all(one.num_seeds < 2 for _, one in compared):  # there is no interval to speak of
         return
     together = (
         " All intervals of one measure and setting hold at once with 95 % confidence." if len(compared) > 1 else ""
     )
-    note = f"A sure difference is written without + or −: its interval has no zero in it.{together}"
-    console.print(note, style="dim", soft_wrap=True)
-    console.print()
-
-
-def print_whole(table: Table) -> Console:
-    """Print a table, as wide as it is where there is no terminal: a pipe has no width, and numbers must not be cut."""
-    console = Console()
-    if not console.is_terminal:
-        console.width = max(
-            console.width, Measurement.get(console, console.options.update(width=10_000), table).maximum
-        )
-    console.print(table)
-    return console
+    say(f"A sure difference is written without + or −: its interval has no zero in it.{together}", style="dim")
+    say("")
 
 
 def _table(trials: list[TrialResult]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    for name in ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability"):
-        # In a narrow terminal what was spent is broken at its slashes: no number is cut.
-        is_whole = not name.endswith("spent")
-        table.add_column(name, justify="left" if name == "sampler" else "right", no_wrap=is_whole)
+    rows = []
     for sampler in dict.fromkeys(trial.sampler for trial in trials):
         mine = [trial for trial in trials if trial.sampler == sampler]
         gains = [trial.game.exploitability for trial in mine if trial.game.exploitability is not None]
-        table.add_row(
-            sampler,
-            _format.mean_and_spread([trial.accuracy for trial in mine]),
-            _three(mine, "rho"),
-            _three(mine, "epsilon"),
-            _format.amount_and_spread([trial.paid for trial in mine]),
-            _format.gain(max(gains)) if gains else "not played",
+        rows.append(
+            (
+                sampler,
+                _format.mean_and_spread([trial.accuracy for trial in mine]),
+                _three(mine, "rho"),
+                _three(mine, "epsilon"),
+                _format.amount_and_spread([trial.paid for trial in mine]),
+                _format.gain(max(gains)) if gains else "not played",
+            )
         )
-    return table
+    headings = ("sampler", "accuracy", "ρ spent", "ε spent", "rewards", "exploitability")
+    # In a narrow terminal what was spent is broken at its slashes: no number is cut.
+    return make_table(rows, headings, right=headings[1:], folded=("ρ spent", "ε spent"))
 
 
 def _three(trials: list[TrialResult], unit: str) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rich.table import Table
-
 from fedpcs import _format
-from fedpcs.cli.run_table import print_differences, print_whole
+from fedpcs.cli.printing import print_table
+from fedpcs.cli.run_table import print_differences
 from fedpcs.report.study import WrittenStudy
 
 _SHOWN = {"variant": "variant", "partition": "split", "sampling_ratio": "τ", "rule": "rule", "behaviour": "clients"}
@@ -29,12 +28,8 @@ def print_sweep(written: WrittenStudy, *, as_json: bool) -> None:
     groups: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
         groups.setdefault(tuple(str(row[name]) for name in columns), []).append(row["accuracy"])
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    for name in (*columns.values(), "accuracy", "seeds"):
-        table.add_column(name, no_wrap=True)
-    for place, accuracy in groups.items():
-        table.add_row(*place, _format.mean_and_spread(accuracy), str(len(accuracy)))
-    print_whole(table)
+    table = [(*place, _format.mean_and_spread(accuracy), str(len(accuracy))) for place, accuracy in groups.items()]
+    print_table(table, (*columns.values(), "accuracy", "seeds"))
     for words in (*written.privacy, *written.notes):
         print(words)
     print(written.report)

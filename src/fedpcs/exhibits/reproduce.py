@@ -1,6 +1,6 @@
 """`fedpcs reproduce`: one command for each exhibit of the paper. Exhibits share their trials; what is done is reused.
 
-ROOT/EXHIBIT-DATASET-PROFILE/report.html, report.md, figures/, records.csv   ROOT/cells/…   ROOT/games/…
+ROOT/EXHIBIT-DATASET-PROFILE/report.html, report.md, figures/, records.csv   ROOT/trials/…   ROOT/games/…
 """
 
 from __future__ import annotations
