@@ -326,7 +326,7 @@ def test_a_run_in_which_everyone_has_spent_its_limit_exits_4_and_keeps_its_resul
     assert code == 4, err
     assert json.loads(out)["is_exhausted"] is True
     assert "limit_epsilon" in err.splitlines()[-1]
-    assert (tmp_path / "run" / "trials" / "random-seed0" / "model.pt").exists()
+    assert list((tmp_path / "run" / "trials").glob("*-random-seed0-*/model.pt"))
 
 
 def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeypatch, capsys):

@@ -105,6 +105,7 @@ STILL_MANY_IMPORTS = {
     "fedpcs.trial.assemble",
     "fedpcs.trial.loop",
     "fedpcs.trial.run",
+    "fedpcs.trial.train",
 }
 STILL_MANY_FILES = {
     "exhibits",

@@ -44,5 +44,5 @@ def made(cell: Cell, accuracy: float, *, epsilon: float = 5.0, paid: float = 100
         "times_drawn": [2 * rounds] * 10,
         "disclosure": "reads label counts" if cell.sampler == "fed-cbs" else "",
     } | more
-    folder = Path("cells") / cell.folder_name
+    folder = Path("trials") / cell.folder_name
     return TrialData(cell, a_result(**result), lines, a_manifest(cell.config), 12.5, folder)

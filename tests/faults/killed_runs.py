@@ -13,6 +13,7 @@ from typing import Any
 from faulty_federation import charges, rewards
 
 from fedpcs.trial.run_store import RunStore
+from fedpcs.trial.store import TrialStore
 
 
 class Commands:
@@ -58,7 +59,7 @@ def outcome(folder: Path) -> dict[str, Any]:
     store = RunStore(folder)
     found: dict[str, Any] = {"result": store.result}
     for path in sorted((folder / "trials").iterdir()):
-        trial = store.trial(*_parts(path.name))
+        trial = TrialStore(path)
         found[path.name] = {
             "model": (path / "model.pt").read_bytes(),
             "log": trial.log.read_bytes(),
@@ -99,8 +100,3 @@ def kill_and_finish(
     for name in found:
         assert found[name] == whole[name], f"{name} differs after a kill at {how}"
     return answer["status"] == -signal.SIGKILL, answer["seconds"]
-
-
-def _parts(name: str) -> tuple[str, int]:
-    sampler, _, seed = name.rpartition("-seed")
-    return sampler, int(seed)

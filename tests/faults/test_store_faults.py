@@ -23,6 +23,7 @@ from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.trial import checkpoint, run_store
 from fedpcs.trial.config import as_toml
+from fedpcs.trial.identity import trial_folder
 from fedpcs.trial.run import resume_run, start_run
 from fedpcs.trial.run_store import RunStore, locked
 
@@ -316,11 +317,11 @@ def test_a_ledger_with_another_schema_is_exit_6_in_one_line(unfinished, change):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["trials/random-seed0/result.json", "result.json"])
+@pytest.mark.parametrize("name", ["trials/*/result.json", "result.json"])
 @pytest.mark.parametrize("content", ["[]", "{}", "7", "null"])
 def test_json_of_another_kind_is_exit_6(whole, tmp_path, name, content):
     shutil.copytree(whole, tmp_path / "run")
-    (tmp_path / "run" / name).write_text(content)
+    next((tmp_path / "run").glob(name)).write_text(content)
     with pytest.raises(CorruptFile, match=r"holds no object|must be given"):
         print(RunStore(tmp_path / "run").result, trial_of(tmp_path / "run").result)
 
@@ -356,8 +357,8 @@ def change_data(folder, monkeypatch):
 
 def change_torch(folder, monkeypatch):
     path = folder / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "torch": "1.0"}))
-    return "torch was '1.0', is "
+    path.write_text(json.dumps({**json.loads(path.read_text()), "libraries": {"torch": "1.0"}}))
+    return "libraries.torch was '1.0', is "
 
 
 CHANGES = [change_configuration, change_code, change_data, change_torch]
@@ -401,12 +402,12 @@ def test_with_force_it_is_and_the_manifest_says_so(unfinished, monkeypatch, chan
     shown = change(unfinished, monkeypatch)
     store = resume_run(unfinished, Watcher(), force=True)
     assert store.result is not None
-    assert shown in str(store.manifest["forced"])
-    assert "at" in store.manifest["forced"][0]
+    assert shown in str(store.manifest.forced)
+    assert store.manifest.forced[0].at
 
 
 def test_force_with_nothing_changed_records_nothing(unfinished):
-    assert resume_run(unfinished, Watcher(), force=True).manifest["forced"] == []
+    assert resume_run(unfinished, Watcher(), force=True).manifest.forced == []
 
 
 # --- F19 ---
@@ -426,7 +427,7 @@ def test_of_two_processes_on_one_folder_one_works_and_one_refuses(commands, tmp_
     config.write_text(as_toml(tiny(rounds=100)))
     command = ("run", config, "--out", tmp_path / "run")
     if verb == "resume":
-        log = tmp_path / "run/trials/random-seed0/rounds.jsonl"
+        log = tmp_path / "run/trials" / trial_folder(tiny(rounds=100)) / "rounds.jsonl"
         commands.run(*command, signals=[(0.0, signal.SIGKILL)], once=f"{log}:2")
         command = ("resume", tmp_path / "run")
     answers = commands.together([command, command])

@@ -34,6 +34,7 @@ from fedpcs.studies.promise import promise
 from fedpcs.studies.results import Group, compared
 from fedpcs.studies.study import read_study
 from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.trial.identity import alone
 from fedpcs.trial.run_store import RunStore
 
 ACCURACY = {"fedpcs": [0.80, 0.82, 0.84], "random": [0.79, 0.83, 0.81]}
@@ -137,7 +138,9 @@ def write_run(
                 continue
             rounds = lines(config, value, np.random.default_rng([index, len(name)]), num_rounds)
             trial = store.trial(name, seed)
-            trial.folder.mkdir(parents=True)
+            alone_config = alone(config, name, seed)
+            changed = {"data": data, "libraries": {"fedpcs": "9.8.7"}, **(manifest or {})}
+            trial.begin(alone_config, a_manifest(alone_config, **changed))
             write_log(trial.log, rounds)
             if num_rounds == config.rounds:
                 trials[name, seed] = {**result(config, name, seed, value, rounds), **(changes or {})}
@@ -423,7 +426,7 @@ def test_an_unfinished_run_says_so_and_shows_what_is_there(tmp_path):
     assert "Not finished: 3 of 6 trials are done;" in read(made).text
     found = cells(made)
     assert plain(found["accuracy"]["fedpcs"]) == "81.0 ± 1.4 %"
-    assert found["rounds"] == {"fedpcs": "2–5 of 5", "random": "0–5 of 5"}
+    assert found["rounds"] == {"fedpcs": "2–5 of 5", "random": "3–5 of 5"}
 
 
 def test_an_trial_just_begun_does_not_cut_the_means_of_the_others_short(tmp_path):

@@ -44,7 +44,7 @@ from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.progress import plan_words
 from fedpcs.studies.results import Study, against, best_of, group
-from fedpcs.trial import run, schedule_store
+from fedpcs.trial import schedule_store, train
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
 from fedpcs.trial.run_store import locked
@@ -140,7 +140,7 @@ def test_a_cell_that_fails_costs_the_others_nothing_and_is_tried_again(tmp_path)
 def test_a_cell_that_other_libraries_began_is_begun_again(whole, tmp_path):
     cells, store = whole
     copy = copied(store, tmp_path, cells[:1])
-    folder = copy.run_of(cells[0]).folder
+    folder = copy.trial_of(cells[0]).folder
     harm(copy, cells[0], "manifest.json", lambda text: json.dumps(json.loads(text) | {"libraries": {"torch": "0.1"}}))
     (folder / "result.json").unlink()
     copy.trial_of(cells[0]).log.write_text("of other libraries")
@@ -152,7 +152,7 @@ def test_a_cell_that_other_libraries_began_is_begun_again(whole, tmp_path):
 def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
     cells, store = whole
     copy = copied(store, tmp_path, cells[:1])
-    folder = copy.run_of(cells[0]).folder
+    folder = copy.trial_of(cells[0]).folder
     (folder / "result.json").unlink()
     looked = []
 
@@ -160,7 +160,7 @@ def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
         looked.append(data_dir)
         return load_for(config, data_dir)
 
-    monkeypatch.setattr(run, "load_for", loaded)
+    monkeypatch.setattr(train, "load_for", loaded)
     run_cell(folder, cells[0].config, tmp_path / "moved", copy.games)
     assert looked == [tmp_path / "moved"]
     assert accuracies(cells[:1], copy) == accuracies(cells[:1], store)
@@ -321,7 +321,7 @@ def test_a_sweep_killed_again_and_again_while_cells_are_under_way_gives_the_same
 def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole, tmp_path):
     cells, store = whole[0][:2], whole[1]
     mine = CellStore(tmp_path)
-    folder = mine.run_of(cells[0]).folder
+    folder = mine.trial_of(cells[0]).folder
     folder.mkdir(parents=True)
     went = []
 
@@ -331,7 +331,7 @@ def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole
         def moved(self, done, running):
             went.extend(cell.key for cell, _ in running)
             if len(done) == len(cells) - 1 and not running:
-                shutil.copytree(store.run_of(cells[0]).folder, folder, dirs_exist_ok=True)
+                shutil.copytree(store.trial_of(cells[0]).folder, folder, dirs_exist_ok=True)
                 others.close()
 
     with ExitStack() as others:
@@ -381,10 +381,10 @@ def test_the_page_of_a_sweep_is_written_from_its_cells(whole, tmp_path, capsys):
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "fedpcs compare …")
     written = study.write_study(tmp_path)
     text = written.report.read_text()
-    assert "fedpcs run DIR/cells/FOLDER/config.toml" in text
+    assert "fedpcs run DIR/trials/FOLDER/config.toml" in text
     assert f"such as {cells[0].folder_name}" in text
     assert [row["folder"] for row in table_of(tmp_path)] == [cell.folder_name for cell in cells]
-    assert load_run_config(str(store.run_of(cells[0]).folder / "config.toml")) == cells[0].config
+    assert load_run_config(str(store.trial_of(cells[0]).folder / "config.toml")) == cells[0].config
     study_table.print_sweep(written, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert [row["accuracy"] for row in printed["cells"]] == accuracies(cells, store)  # numbers, not words
@@ -436,7 +436,7 @@ def test_a_page_is_left_alone_where_none_of_its_cells_is_found(whole, tmp_path):
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), None, "")
     page = study.write_study(tmp_path).report
     before = page.read_bytes(), page.with_name("cells.csv").read_bytes()
-    shutil.rmtree(tmp_path / "cells")
+    shutil.rmtree(tmp_path / "trials")
     with pytest.raises(CorruptFile, match=f"none of the {len(cells)} cells its page tells of"):
         study.write_study(tmp_path)
     assert (page.read_bytes(), page.with_name("cells.csv").read_bytes()) == before
@@ -626,14 +626,14 @@ DAMAGES = [
     ("manifest.json", lambda text: json.dumps(json.loads(text) | {"data": 3}), "data must be a table"),
     ("manifest.json", without("config"), "config must be given"),
     ("manifest.json", lambda text: text.replace('"rounds": 3', '"rounds": 4'), "is not the cell"),
-    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"accuracy": 1.7}), "accuracy"),
-    ("trials/*/result.json", halved, "cannot be read"),
-    ("trials/*/result.json", lambda text: "[]", "holds no object"),
-    ("trials/*/result.json", without("num_test"), "num_test must be given"),
-    ("trials/*/result.json", without("disclosure"), "disclosure must be given"),
-    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"spent": {}}), "spent.rho must be given"),
-    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"num_test": "many"}), "got 'many'"),
-    ("trials/*/result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not of "),
+    ("result.json", lambda text: json.dumps(json.loads(text) | {"accuracy": 1.7}), "accuracy"),
+    ("result.json", halved, "cannot be read"),
+    ("result.json", lambda text: "[]", "holds no object"),
+    ("result.json", without("num_test"), "num_test must be given"),
+    ("result.json", without("disclosure"), "disclosure must be given"),
+    ("result.json", lambda text: json.dumps(json.loads(text) | {"spent": {}}), "spent.rho must be given"),
+    ("result.json", lambda text: json.dumps(json.loads(text) | {"num_test": "many"}), "got 'many'"),
+    ("result.json", lambda text: json.dumps(json.loads(text) | {"seed": 7}), "is not of "),
 ]
 
 
@@ -646,18 +646,18 @@ def test_a_damaged_cell_is_named_with_what_is_wrong_and_what_to_do(whole, tmp_pa
     with pytest.raises(CorruptFile) as error:
         copy.read(cells[0])
     assert words in str(error.value)
-    assert f"Delete the folder {copy.run_of(cells[0]).folder}, and the cell is run again." in str(error.value)
+    assert f"Delete the folder {copy.trial_of(cells[0]).folder}, and the cell is run again." in str(error.value)
 
 
 def copied(store, folder, cells):
     copy = CellStore(folder)
     for cell in cells:
-        shutil.copytree(store.run_of(cell).folder, copy.run_of(cell).folder)
+        shutil.copytree(store.trial_of(cell).folder, copy.trial_of(cell).folder)
     return copy
 
 
 def harm(store, cell, name, damage):
-    (path,) = store.run_of(cell).folder.rglob(name)
+    (path,) = store.trial_of(cell).folder.rglob(name)
     path.write_text(damage(path.read_text()))
 
 
@@ -667,8 +667,8 @@ def harm(store, cell, name, damage):
     [
         ("manifest.json", halved, "cannot be read"),
         ("manifest.json", lambda text: "{}", "must be given"),
-        ("trials/*/result.json", halved, "cannot be read"),
-        ("trials/*/result.json", without("num_test"), "num_test must be given"),
+        ("result.json", halved, "cannot be read"),
+        ("result.json", without("num_test"), "num_test must be given"),
         ("rounds.jsonl", halved, "rounds in its log"),
     ],
 )
@@ -686,7 +686,7 @@ def test_a_damaged_cell_costs_the_others_nothing(whole, tmp_path, name, damage, 
     assert f"{cells[1].words}: " in page
     assert words in page
     assert [row["cell"] for row in table_of(tmp_path)] == [cell.key for cell in cells if cell is not cells[1]]
-    shutil.rmtree(copy.run_of(cells[1]).folder)
+    shutil.rmtree(copy.trial_of(cells[1]).folder)
     assert run_cells(cells, copy) == {}
     assert fedpcs("report", tmp_path).returncode == 0
     assert len(table_of(tmp_path)) == len(cells)
@@ -746,7 +746,7 @@ def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(whole, tmp_pa
 def test_cells_that_only_sought_something_are_told_where_other_code_ran_them(whole, tmp_path, monkeypatch):
     cells, store = whole
     copied(store, tmp_path, cells)
-    manifest = CellStore(tmp_path).run_of(cells[0]).folder / "manifest.json"
+    manifest = CellStore(tmp_path).trial_of(cells[0]).folder / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "code": "another"}))
 
     def page_of(wanted):
@@ -792,7 +792,7 @@ def test_a_plan_multiplies_only_where_that_gives_its_cells():
 
 @pytest.mark.parametrize("stranger", ["report.html", "config.toml"])
 def test_a_sweep_is_not_put_on_top_of_what_is_none(tmp_path, stranger):
-    (tmp_path / "cells").mkdir()
+    (tmp_path / "trials").mkdir()
     compare.check_free(tmp_path, "tiny")
     (tmp_path / stranger).write_text("mine")
     with pytest.raises(InvalidInput, match="Give another folder"):
@@ -809,7 +809,7 @@ def test_a_rule_that_cannot_weigh_a_sampler_is_refused_before_anything_is_run(tm
 def test_a_file_in_the_place_of_a_cell_costs_the_others_nothing(whole, tmp_path):
     cells, store = whole
     shutil.copytree(store.folder, tmp_path, dirs_exist_ok=True)
-    folder = CellStore(tmp_path).run_of(cells[0]).folder
+    folder = CellStore(tmp_path).trial_of(cells[0]).folder
     shutil.rmtree(folder)
     folder.write_text("no folder")
     failures = run_cells(cells, CellStore(tmp_path))
@@ -820,7 +820,7 @@ def test_a_file_in_the_place_of_a_cell_costs_the_others_nothing(whole, tmp_path)
 def test_a_begun_cell_that_cannot_go_on_says_to_delete_it(whole, tmp_path):
     cells, store = whole
     folder = tmp_path / "cell"
-    shutil.copytree(store.run_of(cells[0]).folder, folder)
+    shutil.copytree(store.trial_of(cells[0]).folder, folder)
     (folder / "result.json").unlink()
     (folder / "manifest.json").unlink()
     with pytest.raises(CorruptFile, match="Or delete the folder"):

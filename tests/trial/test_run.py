@@ -265,7 +265,7 @@ def test_presence_is_from_when_a_client_joins_until_before_it_leaves():
     config = tiny(
         presence=[{"client": 1, "joins": 2}, {"client": 3, "leaves": 1}, {"client": 5, "joins": 1, "leaves": 3}]
     )
-    away = [np.flatnonzero(~run.presence(config, t)).tolist() for t in range(4)]
+    away = [np.flatnonzero(~trial_plan.presence(config, t)).tolist() for t in range(4)]
     assert away == [[1, 5], [1, 3], [3], [3, 5]]
 
 

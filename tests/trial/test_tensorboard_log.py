@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_records import a_round
 
 from fedpcs.errors import InvalidInput
 from fedpcs.trial import tensorboard_log
+from fedpcs.trial.observer import Silent
 from fedpcs.trial.tensorboard_log import check_installed
 
 is_installed = importlib.util.find_spec("tensorboard") is not None
@@ -21,10 +23,12 @@ needs_tensorboard = pytest.mark.skipif(not is_installed, reason="tensorboard is 
 WRITE = """
 import json, sys
 from pathlib import Path
+from fedpcs.trial.observer import Silent
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.tensorboard_log import tensorboard_log
-with tensorboard_log(Path(sys.argv[1])) as write:
+with tensorboard_log(Path(sys.argv[1]), Silent()) as observer:
     for record in json.loads(sys.argv[2]):
-        write(record)
+        observer.round_done(RoundRecord.model_validate(record), 1.0)
 """
 READ = """
 import json, sys
@@ -37,8 +41,7 @@ print(json.dumps({name: [[item.step, item.value] for item in found.Scalars(name)
 
 def line(number: int, accuracy: float | None) -> dict[str, object]:
     spread = {"minimum": 1.0, "median": 2.0 + number, "maximum": 3.0 + number}
-    return {
-        "round": number,
+    fields = {
         "accuracy": accuracy,
         "loss": None if accuracy is None else 1.0 - accuracy,
         "spent": {"rho": spread, "epsilon": spread, "num_clients": 3},
@@ -50,8 +53,9 @@ def line(number: int, accuracy: float | None) -> dict[str, object]:
         "update_norm": spread,
         "noise_norm": spread,
         "step_norm": 0.125,
-        "draw": {"num_heard": 4, "effective_sample_size": 3.5},
+        "draw": {**a_round(0).draw.model_dump(), "num_heard": 4, "effective_sample_size": 3.5},
     }
+    return a_round(number, **fields).model_dump()
 
 
 def python(code: str, *words: str) -> str:
@@ -96,6 +100,6 @@ def test_without_the_package_a_run_is_refused_with_the_remedy(monkeypatch: pytes
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InvalidInput, match=r"pip install 'tensorboard>="):
         check_installed()
-    with pytest.raises(InvalidInput, match="tensorboard"), tensorboard_log.tensorboard_log(tmp_path):
+    with pytest.raises(InvalidInput, match="tensorboard"), tensorboard_log.tensorboard_log(tmp_path, Silent()):
         pass
     assert not list(tmp_path.iterdir())

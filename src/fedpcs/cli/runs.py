@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fedpcs.cli import studies
 from fedpcs.cli.interrupts import goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.trial.presets import preset_names
@@ -62,11 +63,13 @@ def run(
 
 @verb()
 def resume(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that was stopped.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or a sweep that was stopped.")],
     force: Annotated[bool, typer.Option("--force", help="Go on though code, data or configuration differ.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a run that was stopped, from its last checkpoints; the result is that of a run never stopped.
+    """Go on with a run or a sweep that was stopped, from its last checkpoints: the result is that of one never stopped.
+
+    Trials of a sweep that other code has begun are begun again; those of a run are refused, or go on with --force.
 
     Exit code 6 if no checkpoint is whole; otherwise as `fedpcs run`.
 
@@ -77,6 +80,9 @@ def resume(
     from fedpcs.report.study import write_report_safely
     from fedpcs.trial import progress, run, run_store
 
+    if (folder / "sweep.json").is_file():
+        studies.resume_sweep(folder, as_json=as_json)
+        return
     config = run_store.open_run(folder).config_as_it_stands()
     _plugins.look_here(*config.named)
     go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")

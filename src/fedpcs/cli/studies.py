@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from fedpcs import _files
-from fedpcs.cli.interrupts import command_line, goes_on_by
+from fedpcs.cli.interrupts import command_line, goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
 from fedpcs.exhibits.profiles import Profile
+
+if TYPE_CHECKING:
+    from fedpcs.studies.cell_store import CellStore
+    from fedpcs.studies.plan import SweepPlan
 
 _EXHIBITS = Path("fedpcs-runs/reproduce")
 ParquetOption = Annotated[bool, typer.Option("--parquet", help="Write a sweep's cells.parquet beside cells.csv.")]
@@ -54,8 +58,7 @@ def compare(
 
     sweep = sweep_flags.read_sweep(source, samplers=samplers, seeds=seeds, grid=grid or [], overrides=overrides or [])
     wanted = sweep_config.make_cells(sweep, where=source)
-    from fedpcs.cli import study_table
-    from fedpcs.report import export, study
+    from fedpcs.report import export
     from fedpcs.studies import cell_store, compare  # torch: names are checked before
     from fedpcs.studies import plan as sweep_plan
 
@@ -72,12 +75,41 @@ def compare(
         print(json.dumps(plan.numbers) if as_json else plan.words)
         return
     with goes_on_by(command_line(), folder, folder / "sweep.json"):
-        compare.remember_sweep(folder, sweep, cells, command_line())
+        compare.remember_sweep(folder, sweep, cells, command_line(), data_dir)
+    _carry_out(folder, plan, store, data_dir, command_line(), with_parquet=with_parquet, as_json=as_json)
+
+
+def resume_sweep(folder: Path, *, as_json: bool) -> None:
+    """Do what is missing of a sweep, and write its page."""
+    from fedpcs.studies import compare
+    from fedpcs.studies import plan as sweep_plan
+
+    kept = compare.read_sweep(folder / "sweep.json")
+    plan = sweep_plan.plan_sweep(kept.cells, kept.store, kept.data_dir)
+    _carry_out(folder, plan, kept.store, kept.data_dir, resume_command(folder), as_json=as_json)
+
+
+def _carry_out(
+    folder: Path,
+    plan: SweepPlan,
+    store: CellStore,
+    data_dir: Path | None,
+    command: str,
+    *,
+    with_parquet: bool = False,
+    as_json: bool,
+) -> None:
+    """Run what a plan says, write the page and print what it came to; `command` goes on with it."""
+    from fedpcs.cli import study_table
+    from fedpcs.report import study
+    from fedpcs.studies import compare
+
+    with goes_on_by(command, folder, folder / "sweep.json"):
         failures = compare.carry_out(plan, store, data_dir)
         written = study.write_study(folder, with_parquet=with_parquet)
     study_table.print_sweep(written, as_json=as_json)
-    compare.raise_if_damaged(written.study.damaged, wanted)
-    compare.raise_if_failed(failures, wanted)
+    compare.raise_if_damaged(written.study.damaged, plan.cells)
+    compare.raise_if_failed(failures, plan.cells)
 
 
 @verb()
@@ -119,7 +151,7 @@ def reproduce(
     from fedpcs.exhibits import reproduce
 
     data = "fashion-mnist" if dataset is None else dataset
-    with goes_on_by(command_line(), out, out / "cells"):
+    with goes_on_by(command_line(), out, out / "trials"):
         page = reproduce.reproduce(
             name, data, _profile(profile), out, data_dir, num_jobs=jobs, only_done=only_done, say=_say
         )

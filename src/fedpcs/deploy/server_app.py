@@ -38,6 +38,7 @@ from fedpcs.sampling import Sampler
 from fedpcs.trial import checkpoint
 from fedpcs.trial.assemble import Trial, device_of, load_for, plan_for, sampler_of
 from fedpcs.trial.config import RunConfig, load_run_config
+from fedpcs.trial.identity import alone
 from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.records import DataIdentity, RoundRecord
 from fedpcs.trial.results import run_result, trial_result
@@ -223,7 +224,8 @@ def _run(
         strays = "" if drift is None else f", budgets {drift:+.1%} from what was announced"
         say(f"round {record.round}: {heard}{score}{strays} ({_format.duration(seconds)})")
 
-    trial_store.create()
+    if not trial_store.has_begun:
+        trial_store.begin(alone(config, trial.sampler, trial.seed), store.manifest)
     settings = Settings(
         delta=float(config.privacy.delta),
         evaluate_every=config.evaluate_every,

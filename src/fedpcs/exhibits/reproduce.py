@@ -1,6 +1,6 @@
 """`fedpcs reproduce`: one command for each exhibit of the paper. Exhibits share their cells; what is done is reused.
 
-ROOT/EXHIBIT-DATASET-PROFILE/report.html, figures/, records.csv   ROOT/cells/…   ROOT/games/…
+ROOT/EXHIBIT-DATASET-PROFILE/report.html, figures/, records.csv   ROOT/trials/…   ROOT/games/…
 """
 
 from __future__ import annotations

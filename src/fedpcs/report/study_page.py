@@ -186,7 +186,7 @@ def _written(value: Any) -> str:
 def provenance(trials: Sequence[TrialData]) -> dict[str, str]:
     """Return what trials ran on, and how long they took."""
     values: dict[str, dict[str, None]] = {}
-    for manifest in dict.fromkeys(one.manifest.model_dump_json() for one in trials):
+    for manifest in dict.fromkeys(json.dumps(one.manifest.model_dump()) for one in trials):
         for name, value in json.loads(manifest).items():
             if name in ("data", "libraries", "own_code"):
                 for key, item in value.items():
@@ -221,13 +221,13 @@ def _sweep_commands(command: str, done: Sequence[TrialData]) -> tuple[tuple[str,
     alone = "Runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name"
     return (
         *(((command, whole),) if command else ()),
-        *(("fedpcs run DIR/cells/FOLDER/config.toml", f"{alone}, such as {_folder(one)}.") for one in done[:1]),
+        *(("fedpcs run DIR/trials/FOLDER/config.toml", f"{alone}, such as {_folder(one)}.") for one in done[:1]),
     )
 
 
 def _folder(one: TrialData) -> str:
-    """Return the name of a cell's folder, which holds its trial."""
-    return one.folder.parents[1].name
+    """Return the name of a trial's folder."""
+    return one.folder.name
 
 
 def _one_value(value: Any) -> str | float | int | bool:

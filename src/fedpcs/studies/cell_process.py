@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import signal
-import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import torch
 
 from fedpcs import _plugins
-from fedpcs._files import write_json
 from fedpcs._processes import end_with_parent, end_with_starter
 from fedpcs.errors import CorruptFile, FedpcsError, InUse, InvalidInput
 from fedpcs.studies.cell_store import IN_USE
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.run import resume_run, start_run
-from fedpcs.trial.run_store import RunStore, is_by_this_code, locked
+from fedpcs.trial.observer import Silent
+from fedpcs.trial.run import prepare
 from fedpcs.trial.same_code import code_digest, solver_digest
+from fedpcs.trial.stop_signal import stop_signal
+from fedpcs.trial.store import TrialStore
+from fedpcs.trial.train import open_session, train
 
 # Cells are forked from a process that has loaded this code, and are run by it whatever becomes of files.
 code_digest()
@@ -56,40 +56,26 @@ def work(connection: Connection, folder: str, config: str, data_dir: str | None,
 
 
 def run_cell(folder: Path, config: RunConfig, data_dir: Path | None, games: Path) -> None:
-    """Begin a cell, or go on with it. One that other code, or other libraries, have begun is begun again.
+    """Begin a trial, or go on with it. One that other code, or other libraries, have begun is begun again.
 
     Raises:
         CorruptFile: What is in its folder cannot be gone on with; says what to do.
     """
     is_new = not folder.is_dir() or all(path.name == "lock" for path in folder.iterdir())
+    _plugins.look_here(*config.named)
     try:
-        _run(folder, config, data_dir, games)
+        store = TrialStore(folder)
+        if data_dir is None and store.has_begun and store.manifest.data_dir is not None:
+            data_dir = Path(store.manifest.data_dir)
+        session = open_session(config, data_dir, games, Silent())
+        if not store.has_begun:
+            prepare(config, session)
+        with stop_signal() as stopping:
+            train(config, store, session, stopping.is_set, "begin again")
     except (CorruptFile, InvalidInput) as error:
         if is_new or isinstance(error, InUse):
             raise
-        raise CorruptFile(f"{error} Or delete the folder {folder}: the cell is run again.") from None
-
-
-def _run(folder: Path, config: RunConfig, data_dir: Path | None, games: Path) -> None:
-    _plugins.look_here(*config.named)
-    began = time.monotonic()
-    if (folder / "manifest.json").exists() and not is_by_this_code(RunStore(folder)):
-        with locked(folder):
-            _empty(folder)
-    if (folder / "manifest.json").exists():
-        resume_run(folder, data_dir=data_dir, games=games)
-        return
-    start_run(config, folder, data_dir, games=games)
-    write_json(folder / "seconds.json", round(time.monotonic() - began, 3))
-
-
-def _empty(folder: Path) -> None:
-    """Delete what is in a folder but its lock, which is held. The manifest goes last: until then it is a run."""
-    for path in sorted(folder.iterdir(), key=lambda path: path.name == "manifest.json"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != "lock":
-            path.unlink()
+        raise CorruptFile(f"{error} Or delete the folder {folder}: the trial is run again.") from None
 
 
 def _path(name: str | None) -> Path | None:

@@ -1,23 +1,25 @@
-"""Cells on disk, each the folder of a run of its own. Several sweeps may share a store: equal cells are run once.
+"""The trials of a study on disk. Several studies may share a store: equal trials are run once.
 
-STORE/games/…   STORE/cells/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…
+STORE/games/…   STORE/trials/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…
 """
 
 from __future__ import annotations
 
-import functools
-import glob
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedpcs._files import NEW_RUN, lines_of, read_json, read_object, read_text, write_text
+from pydantic import ValidationError
+
+from fedpcs._files import NEW_RUN, lines_of, read_json, read_text, write_text
 from fedpcs._outside import printable
-from fedpcs.errors import CorruptFile
-from fedpcs.studies.grid import Cell, kept_key
+from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.studies.grid import Cell
 from fedpcs.studies.results import TrialData
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.identity import trial_key
 from fedpcs.trial.records import Manifest, TrialResult, read_record
-from fedpcs.trial.run_store import RunStore
 from fedpcs.trial.store import TrialStore
 
 _MOST_SECONDS = 1e10
@@ -40,26 +42,13 @@ class CellStore:
         """The games that were solved for them."""
         return self.folder / "games"
 
-    def run_of(self, cell: Cell) -> RunStore:
-        """Return the run a cell is kept as."""
-        named = self.folder / "cells" / cell.folder_name
-        return RunStore(named if named.exists() else self._named_otherwise(cell) or named)
-
-    def _named_otherwise(self, cell: Cell) -> Path | None:
-        """Return the folder of the cell if a version that made other keys has finished it: found by its manifest."""
-        for result in sorted((self.folder / "cells").glob(f"{glob.escape(cell.place)}-*/result.json")):
-            manifest = result.with_name("manifest.json")
-            if manifest.is_file() and _key_in(manifest, manifest.stat().st_mtime_ns) == cell.key:
-                return result.parent
-        return None
-
     def trial_of(self, cell: Cell) -> TrialStore:
-        """Return the one trial of that run."""
-        return self.run_of(cell).trial(cell.sampler, cell.seed)
+        """Return the folder of a trial."""
+        return TrialStore(self.folder / "trials" / cell.folder_name)
 
     def is_done(self, cell: Cell) -> bool:
         """Say whether a cell has its result."""
-        return (self.run_of(cell).folder / "result.json").is_file()
+        return (self.trial_of(cell).folder / "result.json").is_file()
 
     def failure_of(self, cell: Cell) -> str:
         """Return why a cell could not be run; empty if it was not tried or was done."""
@@ -82,7 +71,7 @@ class CellStore:
         self._failed(cell).unlink(missing_ok=True)
 
     def _failed(self, cell: Cell) -> Path:
-        folder = self.run_of(cell).folder
+        folder = self.trial_of(cell).folder
         return folder.with_name(f"{folder.name}.failed")
 
     def num_rounds_done(self, cell: Cell) -> int:
@@ -98,12 +87,9 @@ class CellStore:
         Raises:
             CorruptFile: It is not whole, or not the cell its folder's name says.
         """
-        run, trial = self.run_of(cell), self.trial_of(cell)
-        remedy = f"Delete the folder {run.folder}, and the cell is run again."
-        manifest = read_record(Manifest, run.folder / "manifest.json", remedy)
-        if kept_key(manifest.config) not in (cell.key, None):  # its folder's name has the key too
-            raise CorruptFile(f"{run.folder}: is not the cell {cell.words!r}. {remedy}")
-        return read_trial(cell, trial, manifest, _seconds(run.folder / "seconds.json", remedy), remedy)
+        trial = self.trial_of(cell)
+        remedy = f"Delete the folder {trial.folder}, and the cell is run again."
+        return read_trial(cell, trial, remedy)
 
     def read_all(self, cells: Sequence[Cell]) -> tuple[list[TrialData], dict[str, str]]:
         """Read those of some cells that are done; return them, and why others that should be cannot be read, by key."""
@@ -117,23 +103,15 @@ class CellStore:
         return done, damaged
 
 
-@functools.lru_cache(maxsize=4096)
-def _key_in(manifest: Path, written: int) -> str | None:
-    """Return the key of the cell a manifest is of, as it was written at a time; None if it cannot be read."""
-    try:
-        return kept_key(read_object(manifest, "config")["config"])
-    except CorruptFile:
-        return None
-
-
-def read_trial(
-    cell: Cell, trial: TrialStore, manifest: Manifest, seconds: float | None, remedy: str = NEW_RUN
-) -> TrialData:
+def read_trial(cell: Cell, trial: TrialStore, remedy: str = NEW_RUN) -> TrialData:
     """Read one trial, finished or not.
 
     Raises:
-        CorruptFile: A file is damaged, or does not agree with the others.
+        CorruptFile: A file is damaged, does not agree with the others, or is of another trial.
     """
+    manifest = read_record(Manifest, trial.folder / "manifest.json", remedy)
+    if _key_of(manifest) != cell.key:  # its folder's name has the key too
+        raise CorruptFile(f"{trial.folder}: is not the cell {cell.words!r}. {remedy}")
     path, num_clients = trial.folder / "result.json", cell.config.data.num_clients
     result = read_record(TrialResult, path, remedy) if path.exists() else None
     rounds = tuple(trial.rounds(remedy))
@@ -143,7 +121,15 @@ def read_trial(
             raise CorruptFile(f"{where} names a client that is none of the {num_clients:,}. {remedy}")
     if result is not None:
         _check_result(cell, result, len(rounds), path, remedy)
+    seconds = _seconds(trial.folder / "seconds.json", remedy)
     return TrialData(cell, result, rounds, manifest, seconds, trial.folder)
+
+
+def _key_of(manifest: Manifest) -> str | None:
+    try:
+        return trial_key(RunConfig.model_validate_json(json.dumps(manifest.config)))
+    except (ValidationError, InvalidInput):
+        return None
 
 
 def _check_result(cell: Cell, result: TrialResult, num_rounds: int, path: Path, remedy: str) -> None:

@@ -1,6 +1,6 @@
 """A sweep in its folder: run again, it does what is missing and no more.
 
-SWEEP/sweep.json   cells/…   games/…   report.html   figures/…   cells.csv
+SWEEP/sweep.json   trials/…   games/…   report.html   figures/…   cells.csv
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[
         return run_cells(plan.cells, store, data_dir, num_jobs=plan.num_jobs, watcher=display)
 
 
-def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, command: str) -> None:
+def remember_sweep(
+    folder: Path, sweep: SweepConfig, cells_folder: Path | None, command: str, data_dir: Path | None = None
+) -> None:
     """Write down what a folder's page is made of."""
     for made in (*([] if cells_folder is None else [cells_folder]), folder):
         with disk_errors(made):
@@ -37,6 +39,7 @@ def remember_sweep(folder: Path, sweep: SweepConfig, cells_folder: Path | None, 
     kept = None if cells_folder is None else str(cells_folder.resolve())
     base = read_tables(sweep.base)  # a page is made of what was run, whatever becomes of the file
     written = {"sweep": sweep.model_dump(mode="json"), "base": base, "cells": kept, "command": command}
+    written["data_dir"] = None if data_dir is None else str(data_dir.resolve())
     write_json(folder / "sweep.json", written)
 
 
@@ -57,7 +60,7 @@ def check_free(folder: Path, name: str) -> None:
         return
     if (folder / "config.toml").is_file():
         raise InvalidInput(f"--out {folder}: a run is kept there, and its report would be lost. Give another folder.")
-    if strange := sorted(path.name for path in folder.iterdir() if path.name not in ("cells", "games")):
+    if strange := sorted(path.name for path in folder.iterdir() if path.name not in ("trials", "games")):
         raise InvalidInput(
             f"--out {folder}: holds {strange[0]!r}, and is no sweep's folder: files could be lost. Give another folder."
         )
@@ -80,12 +83,13 @@ def is_sweep(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class KeptSweep:
-    """What `sweep.json` says: a sweep's name, its cells and where they are, and the command that runs it again."""
+    """What `sweep.json` says: a sweep's name, its cells and where they are, the command that makes it, its data."""
 
     name: str
     cells: list[Cell]
     store: CellStore
     command: str
+    data_dir: Path | None
 
 
 def read_sweep(path: Path) -> KeptSweep:
@@ -95,7 +99,13 @@ def read_sweep(path: Path) -> KeptSweep:
         CorruptFile: It is damaged, or its cells are not there.
     """
     kept = read_object(path, "sweep", "cells", "command", remedy=MAKE_AGAIN)
-    shapes = {"sweep": (dict,), "base": (dict, NoneType), "cells": (str, NoneType), "command": (str,)}
+    shapes = {
+        "sweep": (dict,),
+        "base": (dict, NoneType),
+        "cells": (str, NoneType),
+        "command": (str,),
+        "data_dir": (str, NoneType),
+    }
     if wrong := [key for key, kinds in shapes.items() if not isinstance(kept.get(key), kinds)]:
         raise CorruptFile(f"{path}: {wrong[0]} must not be {kept[wrong[0]]!r}. {MAKE_AGAIN}")
     try:
@@ -106,7 +116,8 @@ def read_sweep(path: Path) -> KeptSweep:
     place = path.parent if kept["cells"] is None else Path(kept["cells"])
     if not place.is_dir():
         raise CorruptFile(f"{path}: its cells are in {place}, which is not there. Put it back. Or: {MAKE_AGAIN}")
-    return KeptSweep(sweep.name, cells, CellStore(place), kept["command"])
+    data_dir = None if kept.get("data_dir") is None else Path(kept["data_dir"])
+    return KeptSweep(sweep.name, cells, CellStore(place), kept["command"], data_dir)
 
 
 def raise_if_damaged(damaged: Mapping[str, str], cells: Sequence[Cell]) -> None:
@@ -123,7 +134,7 @@ def raise_if_damaged(damaged: Mapping[str, str], cells: Sequence[Cell]) -> None:
         )
 
 
-def raise_if_failed(failures: dict[str, str], cells: Sequence[Cell]) -> None:
+def raise_if_failed(failures: Mapping[str, str], cells: Sequence[Cell]) -> None:
     """Raise if some cells could not be run; the page is there all the same."""
     if failures:
         words = {cell.key: cell.words for cell in cells}

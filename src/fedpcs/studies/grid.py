@@ -25,7 +25,6 @@ What comes later wins: the base, `set` and `grid`, `per_sampler`, the variant, f
 from __future__ import annotations
 
 import copy
-import hashlib
 import itertools
 import json
 import math
@@ -33,7 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fedpcs._keys import checked, dotted_keys, set_key
 from fedpcs._validate import did_you_mean
@@ -41,18 +40,11 @@ from fedpcs.errors import InvalidInput
 from fedpcs.sampling import SAMPLERS, make_sampler
 from fedpcs.sampling.contract import is_unbiased
 from fedpcs.trial.config import RunConfig, make_run_config, read_tables
+from fedpcs.trial.identity import trial_folder, trial_key
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_CELLS = 100_000
 _CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
-# What a cell's numbers do not depend on.
-_NO_MATTER: Any = {
-    "name": True,
-    "tensorboard": True,
-    "checkpoint_every": True,
-    "engine": {"kind", "num_workers"},
-    "federation": True,
-}
 _Dotted = BeforeValidator(lambda value: dotted_keys(value) if isinstance(value, Mapping) else value)
 Keys = Annotated[dict[str, Any], _Dotted]
 
@@ -147,55 +139,18 @@ class Cell:
     @property
     def key(self) -> str:
         """Digest of all its numbers depend on, but data and code: equal cells of different sweeps are one."""
-        numbers = _as_equal_text(self.config.model_dump(mode="json", exclude=_NO_MATTER))
-        return hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()[:16]
-
-    @property
-    def place(self) -> str:
-        """How its folder's name begins: what a person looks for."""
-        config = self.config
-        ratio = f"{float(config.sampling.sampling_ratio):g}"
-        place = f"{config.data.name}-{config.data.partition}-{ratio}-{self.sampler}-seed{self.seed}"
-        return place.replace(":", ".")
+        return trial_key(self.config)
 
     @property
     def folder_name(self) -> str:
         """Where it is kept among other cells: readable, and unique by its key."""
-        return f"{self.place}-{self.key}"
+        return trial_folder(self.config)
 
     @property
     def words(self) -> str:
         """What tells it from its neighbours."""
         place = [f"{key.rpartition('.')[2]} {value}" for key, value in self.point.items()]
         return ", ".join([self.sampler, *([self.variant] if self.variant else []), *place, f"seed {self.seed}"])
-
-
-def _as_equal_text(value: Any) -> Any:
-    """Return a tree in which numbers that are equal are written alike: 3.0 as 3."""
-    if isinstance(value, dict):
-        return {key: _as_equal_text(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_as_equal_text(one) for one in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def kept_key(kept: Mapping[str, Any]) -> str | None:
-    """Return the key of the cell a configuration was kept of; None if only another version can read it.
-
-    What a version before this one did not know is taken at its default; a default it had otherwise, by its name.
-    """
-    try:
-        return Cell(RunConfig.model_validate_json(json.dumps(_with_rule(kept))), "", {}).key
-    except (ValidationError, InvalidInput):
-        return None
-
-
-def _with_rule(kept: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a kept configuration with the rule named that was the default before there was `sampling.by_design`."""
-    sampling = kept.get("sampling")
-    if not isinstance(sampling, dict) or "by_design" in sampling or sampling.get("rule", "default") != "default":
-        return kept
-    return {**kept, "sampling": {**sampling, "rule": hajek_or_own(sampling["samplers"][0])}}
 
 
 def hajek_or_own(sampler: str) -> str:

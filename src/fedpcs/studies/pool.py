@@ -109,7 +109,7 @@ def run_cells(
                 code, reason = _answer(job)
                 if code == 0 or store.is_done(job.cell):
                     done.append(job.cell)
-                elif code == IN_USE or is_locked(store.run_of(job.cell).folder):  # another command was quicker
+                elif code == IN_USE or is_locked(store.trial_of(job.cell).folder):  # another command was quicker
                     waiting.append(job.cell)
                 elif not stopping.is_set():
                     failures[job.cell.key] = reason
@@ -160,7 +160,7 @@ def _take(waiting: list[Cell], done: list[Cell], store: CellStore) -> Cell | Non
         if store.is_done(cell):
             waiting.remove(cell)
             done.append(cell)
-        elif not is_locked(store.run_of(cell).folder):
+        elif not is_locked(store.trial_of(cell).folder):
             waiting.remove(cell)
             return cell
     return None
@@ -175,7 +175,7 @@ def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) ->
     from fedpcs.studies import cell_process
 
     ours, theirs = context.Pipe(duplex=False)
-    folder = store.run_of(cell).folder
+    folder = store.trial_of(cell).folder
     store.forget_failure(cell)
     where = None if data_dir is None else str(data_dir.resolve())
     arguments = (theirs, str(folder), cell.config.model_dump_json(), where, str(store.games))

@@ -11,6 +11,7 @@ from fedpcs.studies.compare import is_sweep, read_sweep
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.results import Study
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.identity import alone
 from fedpcs.trial.run_store import open_run
 
 
@@ -28,16 +29,14 @@ def cells_of(config: RunConfig) -> Iterator[Cell]:
     """Give a run's trials, each as a configuration of its own: seeds outermost."""
     for seed in config.seeds:
         for name in config.sampling.samplers:
-            settings = {key: one for key, one in config.sampling.settings.items() if key == name}
-            sampling = config.sampling.model_copy(update={"samplers": [name], "settings": settings})
-            yield Cell(config.model_copy(update={"seeds": [seed], "sampling": sampling}), "", {})
+            yield Cell(alone(config, name, seed), "", {})
 
 
 def _read_run(folder: Path) -> Study:
     store = open_run(folder)
-    config, manifest = store.config(), store.manifest
+    config = store.config()
     cells = tuple(cells_of(config))
-    trials = [read_trial(cell, store.trial(cell.sampler, cell.seed), manifest, None) for cell in cells]
+    trials = [read_trial(cell, trial) for cell in cells if (trial := store.trial_of(cell.config)).has_begun]
     command = shlex.join(["fedpcs", "resume", str(folder)])
     return Study(config.name, folder, config, cells, tuple(trials), {}, {}, command)
 

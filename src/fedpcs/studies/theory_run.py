@@ -27,8 +27,9 @@ from fedpcs.theory.estimates import Estimates, from_log
 from fedpcs.trial import checkpoint
 from fedpcs.trial.assemble import dealt_out, load_for
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.observer import Observer, Silent
 from fedpcs.trial.records import RoundRecord
-from fedpcs.trial.run import Silent, Watcher, start_run
+from fedpcs.trial.run import start_run
 from fedpcs.trial.run_store import RunStore
 
 _MOST_RECORDS = 2000
@@ -107,7 +108,7 @@ class TrialTheory:
         return ADVICE[self.largest] if sum(max(one, 0.0) for one in self.shares.values()) >= _LITTLE else _FINE
 
 
-def assess_run(folder: Path, data_dir: Path | None = None, watcher: Watcher | None = None) -> list[TrialTheory]:
+def assess_run(folder: Path, data_dir: Path | None = None, watcher: Observer | None = None) -> list[TrialTheory]:
     """Make a finished run again and hold every sampler of it against theory.
 
     Args:
@@ -143,7 +144,7 @@ class _Recorder:
     """Keeps each round's line and model as a run writes them."""
 
     trial_folder: Path
-    told: Watcher
+    told: Observer
     lines: list[RoundRecord] = field(default_factory=list)
     models: list[Values] = field(default_factory=list)
 
@@ -165,7 +166,7 @@ class _Recorder:
 
 
 def _made_again(
-    config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Watcher
+    config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Observer
 ) -> tuple[list[RoundRecord], list[Values]]:
     """Run one trial again; return its log and the model after each round."""
     settings = {name: value for name, value in config.sampling.settings.items() if name == sampler}

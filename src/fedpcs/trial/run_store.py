@@ -1,6 +1,6 @@
 """A run on disk: what was asked for, what it ran on, its trials, its report, and its result written last.
 
-config.toml   manifest.json   lock   trials/SAMPLER-seedN/…   report.html   result.json
+config.toml   manifest.json   lock   trials/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/…   games/   report.html   result.json
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, lock_at_once, open_own, write
 from fedpcs._plugins import digests
 from fedpcs.errors import CorruptFile, InUse, InvalidInput
 from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.trial.identity import alone, trial_folder
 from fedpcs.trial.records import DataIdentity, Forced, Manifest, StudyResult, read_record
 from fedpcs.trial.same_code import code_digest
 from fedpcs.trial.store import TrialStore
@@ -59,7 +60,11 @@ class RunStore:
 
     def trial(self, sampler: str, seed: int) -> TrialStore:
         """Return the store of one sampler and seed."""
-        return TrialStore(self.folder / "trials" / f"{sampler.replace(':', '.')}-seed{seed}")
+        return self.trial_of(alone(self.config_as_it_stands(), sampler, seed))
+
+    def trial_of(self, config: RunConfig) -> TrialStore:
+        """Return the store of a trial, by its configuration."""
+        return TrialStore(self.folder / "trials" / trial_folder(config))
 
     def config(self) -> RunConfig:
         """Read the configuration the run was made with.
@@ -154,7 +159,7 @@ def _code(config: RunConfig) -> dict[str, Any]:
     return {"code": code_digest(), "own_code": digests(config.named), "libraries": libraries}
 
 
-def check_same(store: RunStore, now: Manifest, *, force: bool) -> None:
+def check_same(store: RunStore | TrialStore, now: Manifest, *, force: bool) -> None:
     """Refuse to go on with a run under another configuration, code or data than it began with.
 
     Raises:
@@ -175,9 +180,9 @@ def check_same(store: RunStore, now: Manifest, *, force: bool) -> None:
     store.write_manifest(now.model_copy(update=kept))
 
 
-def is_by_this_code(store: RunStore) -> bool:
-    """Say whether a run was begun by the very code that is running now: fedpcs's, its libraries', the user's own."""
-    before, now = store.manifest, _code(store.config())
+def is_by_this_code(store: TrialStore, config: RunConfig) -> bool:
+    """Say whether a trial was begun by the very code that is running now: fedpcs's, its libraries', the user's own."""
+    before, now = store.manifest, _code(config)
     return all(getattr(before, name) == now[name] for name in now)
 
 

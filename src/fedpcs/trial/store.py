@@ -21,7 +21,8 @@ from fedpcs._files import (
     write_whole,
 )
 from fedpcs.errors import CorruptFile
-from fedpcs.trial.records import RoundRecord, TrialResult, checked, read_record
+from fedpcs.trial.config import RunConfig, as_toml
+from fedpcs.trial.records import Manifest, RoundRecord, TrialResult, checked, read_record
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,31 @@ class TrialStore:
             return result.rounds
         return max((int(path.stem) for path in self.checkpoints.glob("[0-9]*.ckpt")), default=0)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a trial was begun here."""
+        return (self.folder / "manifest.json").exists()
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the trial was started with."""
+        return read_record(Manifest, self.folder / "manifest.json")
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write down what the trial was started with."""
+        write_json(self.folder / "manifest.json", manifest.model_dump())
+
+    def add_note(self, note: str) -> None:
+        """Write something down that whoever reads the result must know."""
+        if note not in (before := self.manifest).notes:
+            self.write_manifest(before.model_copy(update={"notes": [*before.notes, note]}))
+
+    def begin(self, config: RunConfig, manifest: Manifest) -> None:
+        """Write down what the trial is: from here on it is one."""
+        self.create()
+        write_whole(self.folder / "config.toml", as_toml(config).encode())
+        self.write_manifest(manifest)
+
     def create(self) -> None:
         """Make the folder."""
         with disk_errors(self.folder):
@@ -80,7 +106,7 @@ class TrialStore:
                 before = hash_at_end(stream.read()) if start else START
             except ValueError as error:
                 raise CorruptFile(f"{self.log}: its last line is damaged: {error}. {NEW_RUN}") from None
-            stream.write(sealed_line(record.model_dump(), before))
+            stream.write(sealed_line(record.model_dump(exclude_unset=True), before))
             stream.flush()
             os.fsync(stream.fileno())
 

@@ -7,7 +7,7 @@ has all there is, and nothing is ever read from here.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 from fedpcs._files import disk_errors
 from fedpcs._plugins import pip_install
 from fedpcs.errors import InvalidInput
+from fedpcs.trial.observer import Observer
 from fedpcs.trial.records import RoundRecord
 
 # What TensorBoard calls it, and where a round's line has it.
@@ -52,41 +53,51 @@ def check_installed() -> None:
         )
 
 
-@contextmanager
-def tensorboard_log(folder: Path) -> Iterator[Callable[[RoundRecord], None]]:
-    """Give what writes each finished round to TensorBoard; its file is closed at the end of the block.
+class TensorBoardLog:
+    """An observer that writes each finished round to TensorBoard, and tells another one.
 
     Args:
         folder: The trial's; event files go to `tensorboard/` in it.
+        observer: Told the same.
 
-    Yields:
-        A function to be called with each line of `rounds.jsonl`, in order.
+    Guarantees:
+        The first round it is told decides where it goes on: steps from that round on, written in a life before this
+        one, are marked as void, so a resumed run shows each round once.
+    """
+
+    def __init__(self, folder: Path, observer: Observer) -> None:
+        self._target, self.begin, self.say, self._next = folder / "tensorboard", observer.begin, observer.say, observer
+        self._writer: Any = None
+
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
+        """Write a round."""
+        with disk_errors(self._target):
+            self._writer = self._writer or _writer(self._target, record.round)
+            for name, path in _SCALARS.items():
+                if (value := attrgetter(path)(record)) is not None:
+                    self._writer.add_scalar(name, value, record.round)
+            self._writer.flush()  # what was told is on disk, also if the run is killed before the next round
+        self._next.round_done(record, seconds)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@contextmanager
+def tensorboard_log(folder: Path, observer: Observer) -> Iterator[Observer]:
+    """Give an observer that writes to TensorBoard too; its file is closed at the end of the block.
 
     Raises:
         InvalidInput: TensorBoard is not installed.
-
-    Guarantees:
-        The first line it is given decides where it goes on: steps from that round on, written in a life before this
-        one, are marked as void, so a resumed run shows each round once.
     """
     check_installed()
-    target = folder / "tensorboard"
-    writers: list[Any] = []
-
-    def write(record: RoundRecord) -> None:
-        with disk_errors(target):
-            if not writers:
-                writers.append(_writer(target, record.round))
-            for name, path in _SCALARS.items():
-                if (value := attrgetter(path)(record)) is not None:
-                    writers[0].add_scalar(name, value, record.round)
-            writers[0].flush()  # what was told is on disk, also if the run is killed before the next round
-
+    log = TensorBoardLog(folder, observer)
     try:
-        yield write
+        yield log
     finally:
-        for writer in writers:
-            writer.close()
+        log.close()
 
 
 def _writer(target: Path, first_round: int) -> Any:
