@@ -452,3 +452,32 @@ def test_an_interrupt_that_another_error_hides_is_still_an_interrupt(monkeypatch
 
 def test_version_is_the_package_s():
     assert fedpcs("--version").stdout.startswith("fedpcs 0.")
+
+
+def test_nothing_is_left_behind_but_the_file(solved):
+    folder, _ = solved
+    assert sorted(path.name for path in folder.iterdir()) == ["found.npz", "game.toml"]
+
+
+def test_verify_refuses_complex_numbers(solved, tmp_path):
+    with np.load(solved[0] / "found.npz") as stored:
+        arrays = dict(stored)
+    np.savez(tmp_path / "complex.npz", **{**arrays, "budget": arrays["budget"] + 1j})
+    done = fedpcs("verify", tmp_path / "complex.npz", "--game", solved[0] / "game.toml")
+    assert done.returncode == 2
+    assert "complex128" in done.stderr
+
+
+def test_a_figure_folder_that_cannot_be_made_is_refused_before_solving(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = fedpcs("solve", "--figures", tmp_path / "file" / "figures")
+    assert done.returncode == 2
+    assert "--figures" in done.stderr
+
+
+def test_a_run_without_a_folder_gets_a_new_one_each_time(tmp_path, monkeypatch, capsys, undrawn):
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo", "demo-2"):
+        code, out, err = said_by(("run", *tiny_run("name=demo", "privacy.mode=client")), monkeypatch, capsys)
+        assert code == 0, err
+        assert out.splitlines()[-1] == f"fedpcs-runs/{name}/report.html"
