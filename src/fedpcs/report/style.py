@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -33,21 +32,6 @@ _WIDTH_INCHES = 8.0
 _FEW_ROUNDS = 12
 # Letters that fit above a figure, below it, and above a panel on a page.
 _TITLE_LETTERS, _NOTE_LETTERS, _CAPTION_LETTERS = 76, 118, 48
-
-
-@dataclass(frozen=True)
-class EndLabel:
-    """A line's name in a legend.
-
-    Attributes:
-        text: The name.
-        height: The line's last value: names stand in the order of these.
-        colour: The line's colour.
-    """
-
-    text: str
-    height: float
-    colour: str
 
 
 def new_figure(
@@ -157,19 +141,6 @@ def _last(line: Line2D) -> float:
     values = np.asarray(line.get_ydata(), dtype=float)
     known = values[np.isfinite(values)]
     return float(known[-1]) if known.size else float("-inf")
-
-
-def label_ends(axes: Axes, labels: Sequence[EndLabel]) -> None:
-    """Name lines right of the panel by their colours, in the order in which they end.
-
-    The stroke is that of the panel's line of that colour.
-    """
-    strokes = {str(line.get_color()): line.get_linestyle() for line in axes.get_lines() if line.get_linestyle()}
-    ordered = sorted(labels, key=lambda label: -label.height)
-    legend(
-        axes,
-        [Line2D([], [], color=one.colour, linestyle=strokes.get(one.colour, "-"), label=one.text) for one in ordered],
-    )
 
 
 def as_png(figure: Figure) -> bytes:
