@@ -353,7 +353,7 @@ def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeyp
         (("reproduce", "trade-off", "--dataset", "cifar-10"), "Leave it out."),
         (("reproduce", "welfare", "--dataset", "cifar-10"), "reads no data"),
         (("compare", "no-such.toml"), "no-such.toml"),
-        (("reproduce", "welfare", "--only-done"), "welfare is not made of cells but made anew each time"),
+        (("reproduce", "welfare", "--only-done"), "welfare is not made of trials but made anew each time"),
         (("compare", "--grid", "rounds=3,4", "--grid", "rounds=5"), "rounds is given twice, by 'rounds=3,4' and by"),
         (("compare", "--set", "rounds=3", "--set", "rounds=5"), "Keep one of them"),
         (("compare", "--set", "data={alpha=1}", "--set", "data.alpha=2"), "data.alpha is given twice"),
@@ -382,13 +382,13 @@ def test_bad_studies_are_one_line_and_exit_2(arguments, words, tmp_path, monkeyp
 def test_a_file_in_the_place_of_a_folder_is_refused_before_anything_is_computed(
     arguments, tmp_path, monkeypatch, capsys
 ):
-    from fedpcs.exhibits import registry
+    from fedpcs.exhibits import exhibit
     from fedpcs.studies import plan as sweep_plan
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a-file").write_text("")
     monkeypatch.setattr(sweep_plan, "plan_sweep", lambda *_: pytest.fail("a sweep was planned"))
-    monkeypatch.setattr(registry, "_module", lambda name: pytest.fail("an exhibit was made"))
+    monkeypatch.setattr(exhibit, "declaration", lambda name: pytest.fail("an exhibit was made"))
     code, out, err = said_by(arguments, monkeypatch, capsys)
     assert (code, out) == (2, "")
     assert "is a file; give a folder." in err
@@ -452,3 +452,32 @@ def test_an_interrupt_that_another_error_hides_is_still_an_interrupt(monkeypatch
 
 def test_version_is_the_package_s():
     assert fedpcs("--version").stdout.startswith("fedpcs 0.")
+
+
+def test_nothing_is_left_behind_but_the_file(solved):
+    folder, _ = solved
+    assert sorted(path.name for path in folder.iterdir()) == ["found.npz", "game.toml"]
+
+
+def test_verify_refuses_complex_numbers(solved, tmp_path):
+    with np.load(solved[0] / "found.npz") as stored:
+        arrays = dict(stored)
+    np.savez(tmp_path / "complex.npz", **{**arrays, "budget": arrays["budget"] + 1j})
+    done = fedpcs("verify", tmp_path / "complex.npz", "--game", solved[0] / "game.toml")
+    assert done.returncode == 2
+    assert "complex128" in done.stderr
+
+
+def test_a_figure_folder_that_cannot_be_made_is_refused_before_solving(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = fedpcs("solve", "--figures", tmp_path / "file" / "figures")
+    assert done.returncode == 2
+    assert "--figures" in done.stderr
+
+
+def test_a_run_without_a_folder_gets_a_new_one_each_time(tmp_path, monkeypatch, capsys, undrawn):
+    monkeypatch.chdir(tmp_path)
+    for name in ("demo", "demo-2"):
+        code, out, err = said_by(("run", *tiny_run("name=demo", "privacy.mode=client")), monkeypatch, capsys)
+        assert code == 0, err
+        assert out.splitlines()[-1] == f"fedpcs-runs/{name}/report.html"

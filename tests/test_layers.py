@@ -95,10 +95,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.deploy.server_app",
     "fedpcs.engines.flower.client_books",
     "fedpcs.engines.flower.strategy",
-    "fedpcs.exhibits.ablation",
-    "fedpcs.exhibits.data_distribution",
-    "fedpcs.exhibits.privacy_usage",
-    "fedpcs.exhibits.reproduce",
     "fedpcs.exhibits.useful_privacy",
     "fedpcs.learning.server",
     "fedpcs.studies.theory_run",
@@ -108,7 +104,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.trial.train",
 }
 STILL_MANY_FILES = {
-    "exhibits",
     "game",
     "learning",
     "sampling",

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from fedpcs.exhibits.solved_games import Games
+from typing import Any
+
+from fedpcs.exhibits.exhibit import Gathered, Request, build, declaration
+from fedpcs.exhibits.games import Games
 from fedpcs.game.config import GameFile
 from fedpcs.report.page import Page
 
 GAMES = Games(GameFile(num_clients=12, last_round=5, reward=20.0))
 
 
+def page_of(name: str, outcomes: Any) -> Page:
+    """Return an exhibit's page of outcomes that were made up."""
+    return build(declaration(name), Request(name), Gathered(outcomes, GAMES.frame("quick")))
+
+
+def solved_page(name: str) -> Page:
+    """Return an exhibit's page of the small games."""
+    exhibit, request = declaration(name), Request(name)
+    return build(exhibit, request, exhibit.gather.gather(request, GAMES))
+
+
 def verdicts(page: Page) -> dict[str, str]:
-    """Return verdicts by the first words of their claims."""
+    """Return verdicts by the first letters of their claims."""
     return {finding.claim[:40]: finding.verdict for finding in page.findings}
-
-
-def all_words(page: Page) -> str:
-    """Return everything a page says in sentences."""
-    said = [page.headline, page.facts, *page.shrunk, *page.warnings]
-    return " ".join([*said, *(f"{finding.claim} {finding.found}" for finding in page.findings)])

@@ -14,8 +14,7 @@ RATIOS = (0.2, 0.5, 0.8)
 
 def block(dataset: str) -> list[Printed]:
     """One data set's cells by ratio, then sampler, then split: the order in which the paper's rows are read."""
-    found = [printed_accuracy(dataset, *place) for place in _places()]
-    return [one for one in found if one is not None]
+    return [printed_accuracy(dataset, *place) for place in _places()]
 
 
 def _places() -> list[tuple[float, str, str]]:

@@ -301,3 +301,10 @@ def test_bad_arguments_are_one_line_and_exit_2(arguments, words, tmp_path):
     assert done.stdout == ""
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_seeded_audits_can_be_repeated_and_other_seeds_differ():
+    first, again, other = (run_audit("record", 1.0, num_canaries=20, noise="fast", seed=s).result for s in (1, 1, 2))
+    assert first.bounds == again.bounds
+    np.testing.assert_array_equal(first.roc, again.roc)
+    assert first.auc != other.auc

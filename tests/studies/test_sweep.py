@@ -23,8 +23,8 @@ from typer.testing import CliRunner
 
 from fedpcs.cli import app, study_table
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
-from fedpcs.exhibits import reproduce
-from fedpcs.exhibits.registry import Exhibit
+from fedpcs.exhibits import exhibit, reproduce
+from fedpcs.exhibits.exhibit import Exhibit, Gathered
 from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
 from fedpcs.privacy.events import CLIENT_LEVEL, Family
 from fedpcs.privacy.modes import MODES
@@ -361,7 +361,7 @@ def test_an_exhibit_that_waits_for_a_search_is_not_made(tmp_path):
 
 
 def test_an_exhibit_of_which_nothing_is_done_is_not_written(tmp_path):
-    with pytest.raises(Unfinished, match="no cell of it is done"):
+    with pytest.raises(Unfinished, match="no trial of it is done"):
         reproduce.reproduce("useful-privacy", "fashion-mnist", "quick", tmp_path, only_done=True)
     assert list(tmp_path.iterdir()) == []
 
@@ -730,17 +730,17 @@ def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(whole, tmp_pa
     harm(copied(store, tmp_path, cells), cells[3], "manifest.json", halved)
     asked = []
 
-    def page_of(wanted):
-        done = wanted.run(cells)
+    def gather(request):
+        done = request.run(cells)
         asked.append([one.cell.seed for one in done])
-        return comparison_page("curves", done)
+        return Gathered(None, comparison_page("curves", done))
 
-    monkeypatch.setattr(reproduce, "exhibit", lambda name: Exhibit("", page_of, "", reads_data=True))
+    monkeypatch.setattr(exhibit, "declaration", lambda name: Exhibit(title="Curves", gather=gather))
     with pytest.raises(CorruptFile, match="1 finished cells cannot be read"):
         reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
     assert asked == [[0, 1, 0]]
     page = (tmp_path / "curves-fashion-mnist-quick" / "report.md").read_text()
-    assert f"1 cells are missing, such as {cells[3].words}." in page
+    assert f"1 trials are missing, such as {cells[3].words}." in page
     assert "Delete the folder" in page
 
 
@@ -750,11 +750,11 @@ def test_cells_that_only_sought_something_are_told_where_other_code_ran_them(who
     manifest = CellStore(tmp_path).trial_of(cells[0]).folder / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "code": "another"}))
 
-    def page_of(wanted):
-        wanted.run(cells[:1])
-        return comparison_page("curves", wanted.run(cells[1:]))
+    def gather(request):
+        request.run(cells[:1])
+        return Gathered(None, comparison_page("curves", request.run(cells[1:])))
 
-    monkeypatch.setattr(reproduce, "exhibit", lambda name: Exhibit("", page_of, "", reads_data=True))
+    monkeypatch.setattr(exhibit, "declaration", lambda name: Exhibit(title="Curves", gather=gather))
     reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
     page = (tmp_path / "curves-fashion-mnist-quick" / "report.md").read_text()
     assert "Cells were run by different versions of fedpcs's code" in page

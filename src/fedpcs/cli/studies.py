@@ -13,7 +13,7 @@ from fedpcs import _files
 from fedpcs.cli.interrupts import command_line, goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
 from fedpcs.errors import InvalidInput
-from fedpcs.exhibits.profiles import Profile
+from fedpcs.exhibits.registry import Profile
 
 if TYPE_CHECKING:
     from fedpcs.studies.cell_store import CellStore
@@ -131,7 +131,7 @@ def reproduce(
 
     Example: fedpcs reproduce welfare
     """
-    from fedpcs.exhibits.registry import EXHIBITS, exhibit
+    from fedpcs.exhibits.registry import EXHIBITS, listed
 
     if name is None:
         given = {"--dataset": dataset, "--data-dir": data_dir, "--jobs": jobs, "--only-done": only_done or None}
@@ -139,13 +139,13 @@ def reproduce(
         if idle := [flag for flag, value in given.items() if value is not None]:
             raise InvalidInput(f"{idle[0]} needs an EXHIBIT, one of {', '.join(EXHIBITS)}.")
         if as_json:
-            print(json.dumps({key: {"words": one.words, "quick": one.quick} for key, one in EXHIBITS.items()}))
+            print(json.dumps({key: {"summary": one.summary, "quick": one.quick} for key, one in EXHIBITS.items()}))
             return
         print("In brackets: how long the quick profile takes on two cores.")
         for key, one in EXHIBITS.items():
-            print(f"{key:18} {one.words} ({one.quick})")
+            print(f"{key:18} {one.summary} ({one.quick})")
         return
-    found = exhibit(name)  # a misspelt name is refused before torch is imported
+    found = listed(name)  # a misspelt name is refused before torch is imported
     if dataset is not None and not found.reads_data:
         raise InvalidInput(f"--dataset {dataset}: {name} is about the game alone and reads no data. Leave it out.")
     from fedpcs.exhibits import reproduce

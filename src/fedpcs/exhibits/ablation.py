@@ -8,35 +8,25 @@ under every aggregation rule, and how near each comes to the accuracy the paper 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-
-from matplotlib.figure import Figure
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fedpcs import _format
-from fedpcs.exhibits import verdicts
-from fedpcs.exhibits.accuracy_cells import (
-    CALIBRATED,
-    Run,
-    Setting,
-    changes_of,
-    setting_of,
-    shrunk,
-    split_by_split,
-)
-from fedpcs.exhibits.calibrated_table import with_calibration
-from fedpcs.exhibits.clip_bounds import tune_and_calibrate
-from fedpcs.exhibits.paper_numbers import SPLITS, printed_accuracy
-from fedpcs.exhibits.profiles import Profile
-from fedpcs.report.figures.bars import bars_figure
-from fedpcs.report.page import Drawing, Finding, Page, Table
-from fedpcs.report.study_page import comparison_page
+from fedpcs.exhibits import clip_bounds, trials
+from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_level, on_sign
+from fedpcs.exhibits.drawings import bars_drawing
+from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
+from fedpcs.exhibits.paper_numbers import SPLITS, Printed, printed_accuracy
+from fedpcs.exhibits.trials import CALIBRATED, Setting, Trained
+from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_text, spending_table
-from fedpcs.studies.cell_store import Done
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
-from fedpcs.studies.groups import Series, against, group, has_common_seed, summary
-from fedpcs.studies.points import Bar
+from fedpcs.studies.results import Series, against, has_common_seed, summary
+
+if TYPE_CHECKING:
+    from fedpcs.studies.paired import PairedDifference
 
 # Clients drawn at random play FedPCS's game here, so that one game is behind all steps.
 _SAME_GAME = {"game.selection": "budget-aware"}
@@ -51,31 +41,27 @@ STEPS: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 # The draw that FedPCS's is held against once weights know the noise: FedPCS's clients, drawn at random.
 CONTROL = "drawn at random, weighed by precision"
-# Draw and weights, one without the other: by draw, where the cells of Hájek's rule and of precision are.
+# Draw and weights, one without the other: by draw, where the trials of Hájek's rule and of precision are.
 CROSSED = {"at random": ("and levelled", CONTROL), "by budget": ("drawn by budget", "weighed by precision")}
-# Rules of aggregation under which FedPCS is looked at: where its cells are.
+# Rules of aggregation under which FedPCS is looked at: where its trials are.
 RULES = {"hajek": "drawn by budget", "precision": "weighed by precision"} | {
     rule: f"rule {rule}" for rule in ("normalised", "paper", "horvitz-thompson")
 }
-_RATIO = 0.2
-_WORDS = {
+_TOGETHER = "draw and weights"
+# Every gain: its label, what it is the difference of, and what it is owed to. The last two are no steps.
+GAINS = {
     "budgets raised": "everyone's first budget, scaled so that the mean is that of FedPCS's equilibrium",
     "and levelled": "the budgets of FedPCS's equilibrium themselves, still drawn at random",
     "drawn by budget": "the draw in proportion to budgets, weighed as before (Hájek)",
     "weighed by precision": "weights that know each client's noise",
-}
-_TOGETHER = "draw and weights"
-# Gains that the steps do not show: a label, and which cells they are the difference of.
-_ALONE = {
-    "the draw alone": ("weighed by precision", CONTROL),
-    _TOGETHER: ("weighed by precision", "and levelled"),
-}
-_ALONE_WORDS = {
     "the draw alone": "the draw in proportion to budgets, everyone weighed by precision",
     _TOGETHER: "draw and weights together, over FedPCS's clients drawn at random and weighed evenly",
 }
+_DIFFERENCES = {after: (after, before) for (before, _, _), (after, _, _) in itertools.pairwise(STEPS)} | {
+    "the draw alone": ("weighed by precision", CONTROL),
+    _TOGETHER: ("weighed by precision", "and levelled"),
+}
 _NOT_WIDENED = "Intervals are of 95 % each, here and in what was found above; they are not widened for their number."
-_LAST = "the draw where all are weighed by precision; draw and weights over random draws, FedPCS's clients in both."
 
 
 def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
@@ -86,228 +72,179 @@ def cells_of(setting: Setting, clip_norm: float) -> list[Cell]:
         if label == f"rule {rule}"
     ]
     control = (CONTROL, "random", {"game.behaviour": "rational", "sampling.rule": "precision", **_SAME_GAME})
-    values = {
+    sweep = {
         "name": "ablation",
         "base": setting.base,
         "seeds": list(setting.seeds),
-        "set": {**changes_of(setting, CALIBRATED), "privacy.clip_norm": clip_norm},
+        "set": {**trials.changes_of(setting, CALIBRATED), "privacy.clip_norm": clip_norm},
         "grid": {"data.partition": list(SPLITS)},
         "variants": [
             {"label": label, "samplers": [sampler], "set": changes}
             for label, sampler, changes in (*STEPS, control, *rules)
         ],
     }
-    return split_by_split(make_cells(make_sweep_config(values)))
+    return trials.split_by_split(make_cells(make_sweep_config(sweep)))
 
 
-def make_page(dataset: str, profile: Profile, run: Run) -> Page:
-    """Calibrate W where noise is felt, run every step, and return the page."""
-    setting = setting_of(dataset, profile)
-    found = tune_and_calibrate(dataset, setting, CALIBRATED, run)
-    return with_calibration(page_of(dataset, profile, run(cells_of(setting, found.taken))), dataset, found)
-
-
-def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
-    """Return the page of finished cells."""
-    groups = group(done)
-    parts = []
-    for split in SPLITS:
-        found = {one.variant: one.series[0] for one in groups if one.point["data.partition"] == split}
-        if found:
-            parts.append(_Part(dataset, split, found))
-    told = [part.headline for part in parts if part.largest is not None]
-    return replace(
-        comparison_page(
-            "ablation",
-            done,
-            command=f"fedpcs reproduce ablation --dataset {dataset} --profile {profile}",
-        ),
-        name=f"ablation-{dataset}",
-        title=f"Where FedPCS's gain comes from, on {dataset}",
-        headline=f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet.",
-        shrunk=shrunk(setting_of(dataset, profile), [CALIBRATED], ["random", "fedpcs"]),
-        findings=tuple(finding for part in parts for finding in part.findings),
-        claims_heading="What each step should gain, and what it did",
-        tables=(
-            *(table for part in parts for table in part.tables),
-            *_differences(parts),
-            *((spending_table(groups),) if groups else ()),
-        ),
-        drawings=tuple(
-            Drawing(f"gain of each step ({part.split})", part.figure) for part in parts if part.largest is not None
-        ),
+def gather(request: Request) -> Gathered[Trained]:
+    """Calibrate W where noise is felt, and run every step."""
+    setting, found = clip_bounds.tune_and_calibrate(request, CALIBRATED)
+    return trials.trained(
+        request,
+        request.run(cells_of(setting, found.taken)),
+        trials.shrunk(setting, [CALIBRATED], ["random", "fedpcs"]),
+        warnings=found.warnings(request.dataset),
+        search=[found.table],
     )
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The ablation on one split.
-
-    Attributes:
-        dataset: Which was split.
-        split: How.
-        found: What is done, by label.
-    """
+class Part:
+    """The ablation on one split of a data set: what is done, by label."""
 
     dataset: str
     split: str
     found: Mapping[str, Series]
 
     @property
-    def bars(self) -> list[Bar]:
-        """What each step adds to the one before."""
-        return gains(self.found)
-
-    @property
-    def largest(self) -> Bar | None:
-        """The step that gains most."""
-        return max(self.bars, key=lambda bar: bar.mean, default=None)
-
-    @property
-    def headline(self) -> str:
-        """The largest step, and what it comes to together with those it may only repair."""
-        largest = "" if self.largest is None else f"{self.largest.label!r}, {_format.points(self.largest.mean)}"
-        whole = [f", draw and weights together {difference_text(bar)}" for bar in self.alone if bar.label == _TOGETHER]
-        return f"{largest}{''.join(whole)} ({self.split})"
+    def printed(self) -> Printed:
+        """What the paper prints for FedPCS."""
+        return printed_accuracy(self.dataset, 0.2, self.split, "fedpcs")
 
     @property
     def rules(self) -> dict[str, Series]:
-        """FedPCS by aggregation rule."""
-        return {rule: self.found[label] for rule, label in RULES.items() if label in self.found}
+        """FedPCS by aggregation rule, the best first."""
+        found = {rule: self.found[label] for rule, label in RULES.items() if label in self.found}
+        return dict(sorted(found.items(), key=lambda item: -summary(item[1])[0]))
 
     @property
-    def alone(self) -> list[Bar]:
-        """What the draw gains where weights are no worse for it, and what FedPCS gains in all."""
-        return [
-            Bar(words, gained.mean, gained.low, gained.high)
-            for words, (with_it, without) in _ALONE.items()
-            if with_it in self.found
-            and without in self.found
-            and has_common_seed(self.found[with_it], self.found[without])
-            for gained in [against(self.found[with_it], self.found[without])]
-        ]
+    def gains(self) -> dict[str, PairedDifference]:
+        """Every gain with its interval, by label, as far as its trials are done."""
+        pairs = {
+            label: (self.found[after], self.found[before])
+            for label, (after, before) in _DIFFERENCES.items()
+            if after in self.found and before in self.found
+        }
+        return {label: against(*pair) for label, pair in pairs.items() if has_common_seed(*pair)}
 
     @property
-    def findings(self) -> list[Finding]:
-        """Each gain, and how far the best rule comes."""
-        judged = [(_WORDS[bar.label], bar) for bar in self.bars]
-        judged += [(_ALONE_WORDS[bar.label], bar) for bar in self.alone]
-        return [
-            Finding(
-                f"{self.split}: FedPCS gains by this: {words}.",
-                f"{difference_text(bar)} points.",
-                verdicts.on_sign(bar),
-            )
-            for words, bar in judged
-        ] + _best_rule(self.dataset, self.split, self.rules)
-
-    @property
-    def tables(self) -> list[Table]:
-        """Steps; draw and weights; rules."""
-        gained = {bar.label: difference_text(bar) for bar in self.bars}
-        labels = [label for label, _, _ in STEPS if label in self.found]
-        steps = Table(
-            f"Step by step: {self.split}",
-            ("step", "accuracy", "gain over the step before, points"),
-            tuple(
-                (label, _format.share_and_spread(*summary(self.found[label])), gained.get(label, "–"))
-                for label in labels
-            ),
-            _WORDS if self.split == SPLITS[0] else {},
-            note=_NOT_WIDENED,
-        )
-        return [
-            steps,
-            *_crossed_table(self.split, self.found),
-            *_rules_table(self.dataset, self.split, self.rules),
-        ]
-
-    def figure(self) -> Figure:
-        """Draw what every step gains, and below it draw and weights without what they undo of one another."""
-        bars = self.bars
-        most = max(bars, key=lambda bar: bar.mean)
-        labels = [label for label, _, _ in STEPS]
-        lost = [bar for bar in bars if bar.label == labels[labels.index(most.label) - 1] and bar.high < 0.0]
-        undone = f", after {lost[0].label!r} lost {-100 * lost[0].mean:.1f}" if lost else ""
-        title = (
-            f"{most.label[:1].upper()}{most.label[1:]}: the step that gains most, {_format.points(most.mean)} points"
-        )
-        note = f"{self.dataset}, {self.split}; accuracy minus that of the step before, same seeds. Last: {_LAST}"
-        return bars_figure([*bars, *self.alone], f"{title}{undone}", note)
+    def largest(self) -> str | None:
+        """The step that gains most."""
+        steps = {step[0]: gain for step in STEPS if (gain := self.gains.get(step[0])) is not None}
+        return max(steps, key=lambda label: steps[label].mean, default=None)
 
 
-def _differences(parts: Sequence[_Part]) -> list[Table]:
-    """Return the three differences of every step to the one before, and of what steps do not show; none without any."""
-    steps = [(after, before) for (before, _, _), (after, _, _) in itertools.pairwise(STEPS)]
+def parts_of(results: Trained) -> list[Part]:
+    """Return the ablation by split."""
+    found: dict[str, dict[str, Series]] = {split: {} for split in SPLITS}
+    for one in results.groups:
+        found[one.point["data.partition"]][one.variant] = one.series[0]
+    return [Part(results.dataset, split, series) for split, series in found.items() if series]
+
+
+def _headline(results: Trained) -> str:
+    told = []
+    for part in parts_of(results):
+        if part.largest is not None:
+            whole = part.gains.get(_TOGETHER)
+            together = "" if whole is None else f", draw and weights together {difference_text(whole)}"
+            gain = _format.points(part.gains[part.largest].mean)
+            told.append(f"{part.largest!r}, {gain}{together} ({part.split})")
+    return f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet."
+
+
+def _gain_claim(label: str) -> Claim:
+    def judge(part: Part) -> Judged | None:
+        gain = part.gains.get(label)
+        return None if gain is None else (on_sign(gain), f"{difference_text(gain)} points.")
+
+    return Claim(lambda part: f"{part.split}: FedPCS gains by this: {GAINS[label]}.", judge, parts_of)
+
+
+def _best_rule(part: Part) -> Judged | None:
+    """Say which rule brings FedPCS furthest, and whether to what the paper prints for it."""
+    if not part.rules:
+        return None
+    best, series = next(iter(part.rules.items()))
+    verdict = on_level(series.accuracy, part.printed.mean / 100.0)
+    found = (
+        f"Of {len(part.rules)} rules of aggregation that were run {best} comes highest: "
+        f"{_format.share_and_spread(*summary(series))}."
+    )
+    return verdict if len(part.rules) == len(RULES) or verdict == "agrees" else CANNOT_SAY, found
+
+
+def _tables(results: Trained) -> Iterable[Table]:
+    parts = parts_of(results)
+    for part in parts:
+        yield from _tables_of(part)
     rows = tuple(
         (part.split, after, before, *map(found.words, MEASURES), str(found.num_seeds))
         for part in parts
-        for after, before in (*steps, *_ALONE.values())
+        for after, before in _DIFFERENCES.values()
         if after in part.found and before in part.found
         for found in [compare(after, part.found[after].results, before, part.found[before].results)]
     )
     headings = ("split", "step", "against", *HEADINGS.values(), "seeds")
-    meanings = {HEADINGS[measure]: words for measure, words in MEANINGS.items()}
-    return [Table("The three differences of each step", headings, rows, meanings, note=_NOT_WIDENED)] if rows else []
+    meanings = {HEADINGS[measure]: text for measure, text in MEANINGS.items()}
+    if rows:
+        yield Table("The three differences of each step", headings, rows, meanings, note=_NOT_WIDENED)
+    yield spending_table(results.groups)
+    yield from results.search
 
 
-def gains(series: Mapping[str, Series]) -> list[Bar]:
-    """Return what each step adds to the one before, with its interval; steps that are not done are left out."""
-    found = []
-    for before, after in itertools.pairwise(label for label, _, _ in STEPS):
-        if before not in series or after not in series or not has_common_seed(series[before], series[after]):
-            continue
-        gained = against(series[after], series[before])
-        found.append(Bar(after, gained.mean, gained.low, gained.high))
-    return found
+def _tables_of(part: Part) -> Iterable[Table]:
+    """Return steps, draw and weights where all four are done, and rules."""
 
+    def accuracy(label: str) -> str:
+        return _format.share_and_spread(*summary(part.found[label]))
 
-def _crossed_table(split: str, found: Mapping[str, Series]) -> list[Table]:
-    """Return draw by weights, where all four are done."""
-    if not all(label in found for labels in CROSSED.values() for label in labels):
-        return []
-    rows = tuple(
-        (draw, *(_format.share_and_spread(*summary(found[label])) for label in labels))
-        for draw, labels in CROSSED.items()
+    gained = {label: difference_text(gain) for label, gain in part.gains.items()}
+    yield Table(
+        f"Step by step: {part.split}",
+        ("step", "accuracy", "gain over the step before, points"),
+        tuple((label, accuracy(label), gained.get(label, "–")) for label, _, _ in STEPS if label in part.found),
+        {label: text for label, text in GAINS.items() if label in part.found} if part.split == SPLITS[0] else {},
+        note=_NOT_WIDENED,
     )
-    return [
-        Table(
-            f"Draw and weights, one without the other: {split}",
+    if all(label in part.found for labels in CROSSED.values() for label in labels):
+        yield Table(
+            f"Draw and weights, one without the other: {part.split}",
             ("drawn", "weighed by Hájek's rule", "weighed by precision"),
-            rows,
+            tuple((draw, *map(accuracy, labels)) for draw, labels in CROSSED.items()),
             note="FedPCS's clients in all four. Drawn at random, Hájek's weights are those of federated averaging.",
         )
-    ]
-
-
-def _best_rule(dataset: str, split: str, rules: Mapping[str, Series]) -> list[Finding]:
-    """Say which rule brings FedPCS furthest, and whether to what the paper prints for it."""
-    printed = printed_accuracy(dataset, _RATIO, split, "fedpcs")
-    if not rules or printed is None:
-        return []
-    best = max(rules, key=lambda rule: summary(rules[rule])[0])
-    verdict = verdicts.on_level(rules[best].accuracy, printed.mean / 100.0)
-    return [
-        Finding(
-            f"{split}: FedPCS comes to {printed.mean} %.",
-            f"Of {len(rules)} rules of aggregation that were run {best} comes highest: "
-            f"{_format.share_and_spread(*summary(rules[best]))}.",
-            verdict if len(rules) == len(RULES) or verdict == "agrees" else "cannot say",
+    if part.rules:
+        rows = tuple(
+            (
+                rule,
+                _format.share_and_spread(*summary(series)),
+                _format.points(summary(series)[0] - part.printed.mean / 100.0),
+            )
+            for rule, series in part.rules.items()
         )
-    ]
+        headings = ("rule", "accuracy", "minus the paper's FedPCS, points")
+        yield Table(f"FedPCS by aggregation rule: {part.split}", headings, rows)
 
 
-def _rules_table(dataset: str, split: str, rules: Mapping[str, Series]) -> list[Table]:
-    """Return FedPCS by aggregation rule, the best first."""
-    printed = printed_accuracy(dataset, _RATIO, split, "fedpcs")
-    ranked = sorted(rules, key=lambda rule: -summary(rules[rule])[0])
-    rows = tuple(
-        (
-            rule,
-            _format.share_and_spread(*summary(rules[rule])),
-            "–" if printed is None else _format.points(summary(rules[rule])[0] - printed.mean / 100.0),
-        )
-        for rule in ranked
-    )
-    headings = ("rule", "accuracy", "minus the paper's FedPCS, points")
-    return [Table(f"FedPCS by aggregation rule: {split}", headings, rows)] if rows else []
+def _drawings(results: Trained) -> Iterable[Drawing]:
+    last = "the draw where all are weighed by precision; draw and weights over random draws, FedPCS's clients in both."
+    for part in parts_of(results):
+        if part.gains:
+            note = f"{part.dataset}, {part.split}; accuracy minus that of the step before, same seeds. Last: {last}"
+            topic = f"gain of each step ({part.split})"
+            yield bars_drawing(topic, part.gains, "What each step gains in accuracy", note)
+
+
+EXHIBIT = Exhibit(
+    title="Where FedPCS's gain comes from, on {dataset}",
+    gather=gather,
+    headline=_headline,
+    claims=(
+        *map(_gain_claim, GAINS),
+        Claim("{0.split}: FedPCS comes to {0.printed.mean} %.".format, _best_rule, parts_of),
+    ),
+    claims_heading="What each step should gain, and what it did",
+    tables=_tables,
+    drawings=_drawings,
+)

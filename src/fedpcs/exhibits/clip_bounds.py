@@ -8,18 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fedpcs.errors import InvalidInput, Unfinished
-from fedpcs.exhibits.accuracy_cells import (
-    CALIBRATED,
-    SELFISH,
-    Run,
-    Setting,
-    behaviour_of,
-    changes_of,
-)
+from fedpcs import _format
+from fedpcs.errors import Unfinished
+from fedpcs.exhibits.exhibit import Request, Run
 from fedpcs.exhibits.paper_numbers import printed_accuracy
-from fedpcs.studies.cell_store import Done
+from fedpcs.exhibits.trials import CALIBRATED, SELFISH, Setting, changes_of, setting_of
+from fedpcs.report.page import Table
 from fedpcs.studies.grid import Cell, hajek_or_own, make_cells, make_sweep_config
+from fedpcs.studies.paired import mean_and_std
+from fedpcs.studies.results import TrialData
 
 # Values of W that are tried: updates are about 3 long in the first round and 1 in the last.
 _TRIED = (1.0, 3.0, 10.0)
@@ -34,11 +31,7 @@ _FIRST_STEP = 1.5
 
 @dataclass(frozen=True)
 class TriedBounds:
-    """What each W that was tried came to for one sampler.
-
-    Attributes:
-        accuracy: On validation records by W, one for each seed.
-    """
+    """What one sampler came to on validation records by W, one accuracy for each seed."""
 
     accuracy: Mapping[float, tuple[float, ...]]
 
@@ -57,12 +50,7 @@ class TriedBounds:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A W at which random sampling has the accuracy it should have, and what was tried for it.
-
-    Attributes:
-        target: The accuracy that was sought.
-        accuracy: Of random sampling by W, one for each seed of the table.
-    """
+    """The accuracy sought for random sampling, and what it came to by W, one accuracy for each seed of the table."""
 
     target: float
     accuracy: Mapping[float, tuple[float, ...]]
@@ -80,6 +68,52 @@ class Calibration:
     def _distance(self, bound: float) -> float:
         return abs(statistics.fmean(self.accuracy[bound]) - self.target)
 
+    @property
+    def table(self) -> Table:
+        """What random sampling came to with each W that was tried."""
+        rows = tuple(
+            (f"{bound:g}", accuracy_text(self.accuracy[bound]), "taken" if bound == self.taken else "")
+            for bound in sorted(self.accuracy)
+        )
+        note = f"Random sampling, IID, the table's seeds, test records; sought was {_format.share(self.target)}."
+        return Table("Values of W that were tried", ("W", "random", ""), rows, note=note)
+
+    def warnings(self, dataset: str) -> list[str]:
+        """Say where W is not found as the paper has it."""
+        printed = printed_accuracy(dataset, 0.2, "iid", "random")
+        sought, told = _format.share(self.target), []
+        if self.target < printed.mean / 100.0:
+            told.append(
+                f"So short a training does not come to the {printed.mean} % the paper prints for random sampling: W "
+                f"was sought for {sought}, and is not the paper's."
+            )
+        if not self.is_near:
+            told.append(
+                f"Random sampling has {accuracy_text(self.accuracy[self.taken])} where {sought} were sought; no W that "
+                "was tried brought it nearer. What this page says, it says of another noise."
+            )
+        return told
+
+
+def accuracy_text(reached: Sequence[float]) -> str:
+    """Return the accuracy of some seeds with its spread."""
+    return _format.share_and_spread(*mean_and_std(reached))
+
+
+def tuned_table(tuned: Mapping[str, TriedBounds]) -> Table:
+    """Return what each sampler came to with each W that was tried."""
+    bounds = next(iter(tuned.values())).accuracy
+    return Table(
+        "Values of W that were tried, on validation records",
+        ("sampler", *(f"W = {bound:g}" for bound in bounds), "taken"),
+        tuple(
+            (name, *(accuracy_text(one.accuracy[bound]) for bound in bounds), f"{one.taken:g}")
+            for name, one in tuned.items()
+        ),
+        note="Taken is the least whose mean is within one standard error of the highest. "
+        f"{len(TUNING_SEEDS)} trainings each, IID, τ = 0.2, seeds that no table has; no test record was read.",
+    )
+
 
 def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str, TriedBounds]:
     """Return what each W came to for each sampler on validation records of an IID split; no test record is read."""
@@ -88,15 +122,20 @@ def tune_bounds(setting: Setting, run: Run, samplers: Sequence[str]) -> dict[str
     return {name: TriedBounds(_by_bound(tried, done, f"tuned for {name}")) for name, tried in cells.items()}
 
 
-def _by_bound(cells: Sequence[Cell], done: Sequence[Done], words: str) -> dict[float, tuple[float, ...]]:
-    """Return the accuracies of some trainings by W, those of one W in the order of their seeds; all must be done."""
-    reached = {one.cell.key: one.outcome["accuracy"] for one in done}
+def accuracies_of(cells: Sequence[Cell], done: Sequence[TrialData], what: str) -> list[float]:
+    """Return the accuracies of some trainings, in their order; all must be done."""
+    reached = {one.cell.key: float(one.outcome.accuracy) for one in done}
     if missing := sum(cell.key not in reached for cell in cells):
-        raise Unfinished(f"{missing} of the {len(cells)} trainings by which W is {words} are not done.")
+        raise Unfinished(f"{missing} of the {len(cells)} trainings by which {what} are not done.")
+    return [reached[cell.key] for cell in cells]
+
+
+def _by_bound(cells: Sequence[Cell], done: Sequence[TrialData], what: str) -> dict[float, tuple[float, ...]]:
+    """Return the accuracies of some trainings by W, those of one W in the order of their seeds."""
     found: dict[float, tuple[float, ...]] = {}
-    for cell in cells:
+    for cell, accuracy in zip(cells, accuracies_of(cells, done, f"W is {what}"), strict=True):
         bound = float(cell.config.privacy.clip_norm)
-        found[bound] = (*found.get(bound, ()), reached[cell.key])
+        found[bound] = (*found.get(bound, ()), accuracy)
     return found
 
 
@@ -107,15 +146,15 @@ def target_of(dataset: str, tuned: TriedBounds) -> float:
     the paper's random sampling has of the paper's FedPCS.
     """
     random, fedpcs = (printed_accuracy(dataset, 0.2, "iid", name) for name in ("random", "fedpcs"))
-    if random is None or fedpcs is None:
-        raise InvalidInput(f"the paper prints no accuracy of random sampling on {dataset!r}.")
     wanted = random.mean / 100.0
     return wanted if tuned.reached > wanted else tuned.reached * random.mean / fedpcs.mean
 
 
-def tune_and_calibrate(dataset: str, setting: Setting, variant: str, run: Run) -> Calibration:
+def tune_and_calibrate(request: Request, variant: str) -> tuple[Setting, Calibration]:
     """Return the W at which random sampling has the accuracy it is calibrated to, its clients as in a variant."""
-    return calibrate_bound(setting, variant, target_of(dataset, tune_bounds(setting, run, ("random",))["random"]), run)
+    setting = setting_of(request.dataset, request.profile)
+    tuned = tune_bounds(setting, request.run, ("random",))["random"]
+    return setting, calibrate_bound(setting, variant, target_of(request.dataset, tuned), request.run)
 
 
 def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> Calibration:
@@ -125,7 +164,7 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
     """
 
     def accuracies(bounds: Sequence[float]) -> dict[float, tuple[float, ...]]:
-        changes = {**changes_of(setting, variant), **behaviour_of(variant, "random")}
+        changes = changes_of(setting, variant, "random")
         cells = _cells(setting, "random", bounds, setting.seeds, 0.0, changes)
         return _by_bound(cells, run(cells), "next calibrated")
 
@@ -135,16 +174,11 @@ def calibrate_bound(setting: Setting, variant: str, target: float, run: Run) -> 
 def search(
     accuracies: Callable[[Sequence[float]], Mapping[float, tuple[float, ...]]], target: float, start: float
 ) -> Calibration:
-    """Try bounds until an accuracy that falls as they grow is near its target.
+    """Try bounds, from `start` on, until the mean of accuracies that fall as bounds grow is near its target.
 
     Two bounds are tried at a time, for machines of several cores: four times as large or small until the target lies
     between two of them, then a third and two thirds of the way. No line is laid through accuracies: they may fall off a
     cliff. A bound so small that clipping costs accuracy is not mistaken for one whose noise does.
-
-    Args:
-        accuracies: Of some bounds, one for each seed.
-        target: What their mean should be.
-        start: The first bound tried.
     """
     tried: dict[float, tuple[float, ...]] = {}
 
@@ -165,7 +199,7 @@ def search(
         high = min((bound for bound in mean if bound > low), default=None)  # below the target, or low would be it
         if high is None:
             ask([4.0 * low, 16.0 * low])
-        elif not ask(_thirds(low, high)):
+        elif not ask([low * (high / low) ** share for share in (1 / 3, 2 / 3)]):
             break
     return Calibration(target, tried)
 
@@ -179,10 +213,6 @@ def validation_cells(
     """Return trainings by which something is tuned: each bound with each tuning seed, scored on validation records."""
     changes = {**setting.changes, **setting.shorter, **(changed or {})}
     return _cells(setting, sampler, bounds, TUNING_SEEDS, VALIDATION_SHARE, changes)
-
-
-def _thirds(low: float, high: float) -> list[float]:
-    return [low * (high / low) ** share for share in (1 / 3, 2 / 3)]
 
 
 def _cells(

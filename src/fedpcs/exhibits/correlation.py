@@ -12,19 +12,22 @@ moves correlates with nobody: 0/0, left undefined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits import solved_games as shared
-from fedpcs.exhibits import verdicts
-from fedpcs.exhibits.correlation_figures import correlation_figure, divergence_figure
-from fedpcs.exhibits.profiles import Profile
-from fedpcs.exhibits.solved_games import Case, Games
+from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_grade
+from fedpcs.exhibits.drawings import lines_drawing, maps_figure
+from fedpcs.exhibits.exhibit import Exhibit
+from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
+from fedpcs.exhibits.registry import Profile
 from fedpcs.game.equilibrium import Equilibrium
-from fedpcs.report.page import Drawing, Finding, Page, Table, Verdict
+from fedpcs.game.schedule import played_budget
+from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference
 
 FEDPCS, BLIND, BLIND_OWN = "FedPCS", "budget-blind, same rewards", "budget-blind, its own rewards"
@@ -35,29 +38,39 @@ _HIGH, _SOME = 0.7, 0.3
 # A lead in mean correlation of no more than this counts as none.
 _NO_DIFFERENCE = 0.05
 
-Budgets = Mapping[str, Sequence[FloatArray]]
+
+@dataclass(frozen=True)
+class Outcome:
+    """One population's (rounds, clients) budgets by case of who plays, and the games behind them."""
+
+    seed: int
+    budgets: Mapping[str, FloatArray]
+    equilibria: Mapping[str, Equilibrium]
+
+    @cached_property
+    def correlation(self) -> dict[str, FloatArray]:
+        """(clients, clients) correlations of budget paths by case."""
+        return {case: path_correlation(budget) for case, budget in self.budgets.items()}
+
+    @cached_property
+    def mean(self) -> dict[str, float | None]:
+        """The mean correlation of two clients by case; None where nobody's budget moves."""
+        return {case: others_mean(found) for case, found in self.correlation.items()}
+
+    def spread(self, case: str, round_index: int = -1) -> float:
+        """Return the standard deviation of a round's budgets over clients, exactly zero where all are the same."""
+        budget = self.budgets[case][round_index]
+        return float(budget.std()) if np.ptp(budget) > 0.0 else 0.0
 
 
-def make_page(profile: Profile, games: Games | None = None) -> Page:
-    """Solve both games for every population and correlate budget paths."""
-    games = games or Games()
-
-    def solved(seed: int) -> tuple[Equilibrium, ...]:
-        aware = games.solve(Case(seed))
-        same = games.solve(Case(seed, "budget-blind", reward=shared.path_of(aware)))
-        return aware, same, games.solve(Case(seed, "budget-blind"))
-
-    seeds, failures = shared.certified_seeds(profile, solved)
-    found = [solved(seed) for seed in seeds]
-    budgets = {
-        FEDPCS: [aware.profile.budget for aware, _, _ in found],
-        BLIND: [same.profile.budget for _, same, _ in found],
-        BLIND_OWN: [own.profile.budget for _, _, own in found],
-        STATIC: [shared.behaved(aware, "static") for aware, _, _ in found],
-        SELFISH: [shared.behaved(aware, "selfish") for aware, _, _ in found],
-    }
-    used = {name: [three[k] for three in found] for k, name in enumerate((FEDPCS, BLIND, BLIND_OWN))}
-    return page_of(budgets, seeds, failures, games, profile, provenance=shared.certificates(used))
+def solve(games: Games, seed: int, _: Profile = "quick") -> Outcome:
+    """Solve a population's games and add clients that do not play."""
+    aware = games.solve(GameSpec(seed))
+    same = games.solve(GameSpec(seed, "budget-blind", reward=path_of(aware)))
+    equilibria = {FEDPCS: aware, BLIND: same, BLIND_OWN: games.solve(GameSpec(seed, "budget-blind"))}
+    played = {case: found.profile.budget for case, found in equilibria.items()}
+    idle = {STATIC: played_budget(aware, "static"), SELFISH: played_budget(aware, "selfish")}
+    return Outcome(seed, {**played, **idle}, equilibria)
 
 
 def path_correlation(budget: FloatArray) -> FloatArray:
@@ -81,50 +94,17 @@ def others_mean(correlation: FloatArray) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-def page_of(
-    budgets: Budgets,
-    seeds: Sequence[int],
-    failures: tuple[Finding, ...],
-    games: Games,
-    profile: Profile,
-    *,
-    provenance: Mapping[str, str] | None = None,
-) -> Page:
-    """Make the page of (rounds, clients) budgets by trial and seed."""
-    means = {name: [others_mean(path_correlation(paths)) for paths in trial] for name, trial in budgets.items()}
-    shown = bool(seeds) and all(mean is not None for name in (FEDPCS, BLIND) for mean in means[name])
-    return Page(
-        name="correlation",
-        title="Whether clients' budgets move together",
-        headline=_headline(means, budgets) if shown else "No correlation can be told: no equilibrium, or none moves.",
-        facts=shared.facts(games, profile),
-        shrunk=shared.shrunk(profile),
-        findings=(*(_findings(means, budgets) if shown else ()), *failures),
-        tables=(_table(means, budgets),) if seeds else (),
-        drawings=_drawings(budgets, means) if shown else (),
-        settings=shared.settings(games, profile),
-        commands=shared.commands("correlation", profile),
-        provenance=provenance or {},
-        records=_records(means, budgets, seeds),
-    )
+def _means(outcomes: Sequence[Outcome], case: str) -> list[float]:
+    return [mean for one in outcomes if (mean := one.mean[case]) is not None]
 
 
-def _known(means: Sequence[float | None]) -> list[float]:
-    return [mean for mean in means if mean is not None]
+def _spreads(outcomes: Sequence[Outcome], case: str, round_index: int = -1) -> list[float]:
+    return [one.spread(case, round_index) for one in outcomes]
 
 
-def _last_spread(trial: Sequence[FloatArray]) -> list[float]:
-    return [_spread(paths[-1]) for paths in trial]
-
-
-def _spread(budget: FloatArray) -> float:
-    """Return the standard deviation over clients, exactly zero where all are the same."""
-    return float(budget.std()) if np.ptp(budget) > 0.0 else 0.0
-
-
-def _headline(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> str:
-    aware, blind = (mean_and_std(_known(means[trial]))[0] for trial in (FEDPCS, BLIND))
-    near, far = (mean_and_std(_last_spread(budgets[trial]))[0] for trial in (FEDPCS, BLIND))
+def _headline(outcomes: Sequence[Outcome]) -> str:
+    aware, blind = (mean_and_std(_means(outcomes, case))[0] for case in (FEDPCS, BLIND))
+    near, far = (mean_and_std(_spreads(outcomes, case))[0] for case in (FEDPCS, BLIND))
     return (
         f"Budget paths of two clients correlate at {_format.two_decimals(aware)} on average under FedPCS and at "
         f"{_format.two_decimals(blind)} under a budget-blind sampler with the same rewards; clients end "
@@ -132,42 +112,28 @@ def _headline(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> 
     )
 
 
-def _findings(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> tuple[Finding, ...]:
-    aware = _known(means[FEDPCS])
-    gap = paired_difference(aware, _known(means[BLIND]))
-    apart = paired_difference(_last_spread(budgets[FEDPCS]), _last_spread(budgets[BLIND]))
+def _level(outcomes: Sequence[Outcome]) -> Judged:
+    aware = _means(outcomes, FEDPCS)
     level = paired_difference(aware, np.zeros(len(aware)))
-    opposed = np.mean([_opposed(path_correlation(paths)) for paths in budgets[FEDPCS]])
-    return (
-        Finding(
-            "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.",
-            f"The mean correlation of two clients is {_written(aware)} (95 % interval "
-            f"{_format.two_decimals(level.low)} to {_format.two_decimals(level.high)}; highly means {_HIGH}, in part "
-            f"{_SOME}), and {_format.percent(float(opposed))} of pairs move against each other: budgets close in on "
-            "the mean from above and from below.",
-            verdicts.on_grade(aware, _HIGH, _SOME),
-        ),
-        Finding(
-            "Under the baselines a client correlates with itself and less with others than under FedPCS.",
-            f"FedPCS less budget-blind, same rewards: {shared.difference(gap, _format.two_decimals)}. A lead of no "
-            f"more than {_NO_DIFFERENCE} counts as none.",
-            verdict_on_gap(gap),
-        ),
-        Finding(
-            "A warmer map means smaller divergence between clients' strategies.",
-            f"The spread between clients in the last round, FedPCS less budget-blind: {shared.difference(apart)}; the "
-            f"mean correlation, {shared.difference(gap, _format.two_decimals)}. Paths that move in step can lie any "
-            "distance apart.",
-            verdict_on_divergence(gap, apart),
-        ),
-        Finding("Random, Fed-CBS and DELTA each have a map of their own.", shared.ONE_GAME, "differs"),
-        Finding(
-            "Egocentric clients show as a map that is warm on its diagonal alone.",
-            "Clients that keep their first budget, or sit at the lowest, never move; a path that does not move has no "
-            "correlation with any other, so for static and selfish clients there is nothing to draw.",
-            "cannot say",
-        ),
+    pairs = [one.correlation[FEDPCS][np.triu_indices(len(one.correlation[FEDPCS]), 1)] for one in outcomes]
+    opposed = np.mean([(one[~np.isnan(one)] < 0.0).mean() for one in pairs])
+    found = (
+        f"The mean correlation of two clients is {_format.with_spread(aware, _format.two_decimals)} (95 % interval "
+        f"{_format.two_decimals(level.low)} to {_format.two_decimals(level.high)}; highly means {_HIGH}, in part "
+        f"{_SOME}), and {_format.percent(float(opposed))} of pairs move against each other: budgets close in on the "
+        "mean from above and from below."
     )
+    return on_grade(aware, _HIGH, _SOME), found
+
+
+def _gap(outcomes: Sequence[Outcome]) -> PairedDifference:
+    return paired_difference(_means(outcomes, FEDPCS), _means(outcomes, BLIND))
+
+
+def _lead(outcomes: Sequence[Outcome]) -> Judged:
+    gap = _gap(outcomes)
+    found = f"FedPCS less budget-blind, same rewards: {interval(gap, _format.two_decimals)}."
+    return verdict_on_gap(gap), f"{found} A lead of no more than {_NO_DIFFERENCE} counts as none."
 
 
 def verdict_on_gap(gap: PairedDifference) -> Verdict:
@@ -179,7 +145,16 @@ def verdict_on_gap(gap: PairedDifference) -> Verdict:
         return "agrees"
     if gap.high <= _NO_DIFFERENCE:
         return "differs"
-    return "in part" if gap.is_above else "cannot say"
+    return "in part" if gap.is_above else CANNOT_SAY
+
+
+def _divergence(outcomes: Sequence[Outcome]) -> Judged:
+    gap, apart = _gap(outcomes), paired_difference(_spreads(outcomes, FEDPCS), _spreads(outcomes, BLIND))
+    found = (
+        f"The spread between clients in the last round, FedPCS less budget-blind: {interval(apart)}; the mean "
+        f"correlation, {interval(gap, _format.two_decimals)}. Paths that move in step can lie any distance apart."
+    )
+    return verdict_on_divergence(gap, apart), found
 
 
 def verdict_on_divergence(gap: PairedDifference, apart: PairedDifference) -> Verdict:
@@ -188,33 +163,24 @@ def verdict_on_divergence(gap: PairedDifference, apart: PairedDifference) -> Ver
         return "agrees"
     if (gap.is_above and apart.is_above) or (gap.is_below and apart.is_below):
         return "differs"
-    return "cannot say"
+    return CANNOT_SAY
 
 
-def _opposed(correlation: FloatArray) -> float:
-    pairs = correlation[np.triu_indices(len(correlation), 1)]
-    return float((pairs[~np.isnan(pairs)] < 0.0).mean())
-
-
-def _written(values: Sequence[float]) -> str:
-    return _format.with_spread(values, _format.two_decimals)
-
-
-def _table(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> Table:
+def _table(outcomes: Sequence[Outcome]) -> Iterable[Table]:
     rows = []
-    for name, trial in budgets.items():
-        known = _known(means[name])
-        moving = np.mean([np.mean(~np.isnan(np.diag(path_correlation(paths)))) for paths in trial])
+    for case in outcomes[0].budgets:
+        known = _means(outcomes, case)
+        moving = np.mean([np.mean(~np.isnan(np.diag(one.correlation[case]))) for one in outcomes])
         rows.append(
             (
-                name,
-                _written(known) if known else "undefined",
+                case,
+                _format.with_spread(known, _format.two_decimals) if known else "undefined",
                 _format.percent(float(moving)),
-                _format.amount_and_spread([_spread(paths[0]) for paths in trial]),
-                _format.amount_and_spread(_last_spread(trial)),
+                _format.amount_and_spread(_spreads(outcomes, case, 0)),
+                _format.amount_and_spread(_spreads(outcomes, case)),
             )
         )
-    return Table(
+    yield Table(
         "Correlation of budget paths and spread between clients, mean ± standard deviation over populations",
         ("clients", "mean correlation of two", "clients that move", "spread, first round", "spread, last round"),
         tuple(rows),
@@ -223,23 +189,50 @@ def _table(means: Mapping[str, Sequence[float | None]], budgets: Budgets) -> Tab
     )
 
 
-def _records(
-    means: Mapping[str, Sequence[float | None]], budgets: Budgets, seeds: Sequence[int]
-) -> tuple[dict[str, object], ...]:
-    return tuple(
-        {"trial": name, "seed": seed, "mean correlation": mean, "spread, last round": _spread(paths[-1])}
-        for name, trial in budgets.items()
-        for seed, paths, mean in zip(seeds, trial, means[name], strict=True)
+def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
+    first = outcomes[0]
+    order = np.argsort(first.budgets[FEDPCS][0], kind="stable")
+    maps = {case: first.correlation[case][np.ix_(order, order)] for case in (FEDPCS, BLIND)}
+    spreads = {case: np.array([one.budgets[case].std(axis=1) for one in outcomes]) for case in (FEDPCS, BLIND, STATIC)}
+    yield Drawing(
+        "correlation of budget paths",
+        lambda: maps_figure(
+            maps,
+            "Correlation of any two clients' budget paths, in one population",
+            "client, by initial budget",
+            "Pearson correlation over rounds",
+            "Clients from the smallest initial budget to the largest. Grey: a budget that never moves has none.",
+        ),
     )
+    note = "Standard deviation over clients."
+    yield lines_drawing("spread of budgets between clients", spreads, "spread, ρ of zCDP", note=note, from_zero=True)
 
 
-def _drawings(budgets: Budgets, means: Mapping[str, Sequence[float | None]]) -> tuple[Drawing, ...]:
-    first = {name: budgets[name][0] for name in (FEDPCS, BLIND)}
-    maps = {name: path_correlation(paths) for name, paths in first.items()}
-    order = np.argsort(first[FEDPCS][0], kind="stable")
-    shown = {name: (table[np.ix_(order, order)], means[name][0]) for name, table in maps.items()}
-    spreads = {name: np.array([paths.std(axis=1) for paths in budgets[name]]) for name in (FEDPCS, BLIND, STATIC)}
-    return (
-        Drawing("correlation of budget paths", lambda: correlation_figure(shown)),
-        Drawing("spread between clients", lambda: divergence_figure(spreads)),
-    )
+def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:
+    for case in outcomes[0].budgets:
+        for one in outcomes:
+            mean, spread = one.mean[case], one.spread(case)
+            yield {"case": case, "seed": one.seed, "mean correlation": mean, "spread, last round": spread}
+
+
+_IDLE = (
+    "Clients that keep their first budget, or sit at the lowest, never move; a path that does not move has no "
+    "correlation with any other, so for static and selfish clients there is nothing to draw."
+)
+EXHIBIT = Exhibit(
+    title="Whether clients' budgets move together",
+    gather=FromGames(solve=solve),
+    headline=_headline,
+    claims=(
+        Claim(
+            "Under FedPCS the budgets of different clients are highly correlated: the map is warm throughout.", _level
+        ),
+        Claim("Under the baselines a client correlates with itself and less with others than under FedPCS.", _lead),
+        Claim("A warmer map means smaller divergence between clients' strategies.", _divergence),
+        Claim("Random, Fed-CBS and DELTA each have a map of their own.", lambda _: ("differs", ONE_GAME)),
+        Claim("Egocentric clients show as a map that is warm on its diagonal alone.", lambda _: (CANNOT_SAY, _IDLE)),
+    ),
+    tables=_table,
+    drawings=_drawings,
+    records=_records,
+)

@@ -1,80 +1,52 @@
-"""The paper's curves: accuracy and loss over rounds, for every sampler and ratio, of the accuracy table's cells."""
+"""The paper's curves: accuracy and loss over rounds, for every sampler and ratio, of the accuracy table's trials."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits.accuracy_cells import TUNED, Run, setting_of, shrunk
-from fedpcs.exhibits.accuracy_table import tune_and_run
-from fedpcs.exhibits.profiles import Profile
-from fedpcs.report.page import Finding, Page, Verdict
-from fedpcs.report.study_page import REFERENCE, comparison_page
-from fedpcs.studies.cell_store import Done
-from fedpcs.studies.groups import Group, Series, group
+from fedpcs.exhibits.accuracy_tables import gather_tuned
+from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_count
+from fedpcs.exhibits.exhibit import Exhibit
+from fedpcs.exhibits.trials import Trained
+from fedpcs.report.study_page import REFERENCE
 from fedpcs.studies.paired import PairedDifference, joint_confidence, paired_difference
+from fedpcs.studies.results import Group, Series
 
 _RATIO = "sampling.sampling_ratio"
 
 
-def make_page(dataset: str, profile: Profile, run: Run) -> Page:
-    """Run the accuracy table's cells and return the page of their curves."""
-    _, done = tune_and_run(dataset, profile, run)
-    return page_of(dataset, profile, done)
+def comparable(results: Trained) -> list[Group]:
+    """Return the groups in which FedPCS meets others."""
+    return [one for one in results.groups if one.of(REFERENCE) is not None and len(one.series) > 1]
 
 
-def page_of(dataset: str, profile: Profile, done: Sequence[Done]) -> Page:
-    """Return the page of curves of finished cells."""
-    groups = group(done)
-    accuracy = [throughout(one, "accuracy") for one in groups if _is_comparable(one)]
-    loss = [throughout(one, "loss") for one in groups if _is_comparable(one)]
-    return replace(
-        comparison_page(
-            "curves",
-            done,
-            command=f"fedpcs reproduce curves --dataset {dataset} --profile {profile}",
-        ),
-        name=f"curves-{dataset}",
-        title=f"Accuracy and loss over rounds on {dataset}",
-        shrunk=shrunk(setting_of(dataset, profile), [TUNED]),
-        findings=(*accuracy, *loss, growth(groups)),
-    )
-
-
-def _is_comparable(found: Group) -> bool:
-    return found.of(REFERENCE) is not None and len(found.series) > 1
-
-
-def throughout(found: Group, quantity: str) -> Finding:
-    """Hold "FedPCS is better than the baselines throughout" against one group, round by round, by paired intervals.
+def throughout(quantity: str) -> Callable[[Group], Judged]:
+    """Judge "better than the baselines throughout" in one group, round by round, by paired intervals.
 
     One round can speak for the claim or against it, so the intervals of all rounds and baselines hold together.
     """
-    ours, *others = _ours_first(found)
-    pairs = [_pairs(ours, one, quantity) for one in others]
-    rounds = set.intersection(*(set(one) for one in pairs))
-    confidence = joint_confidence(len(others) * max(len(rounds), 1))
-    resolution = 1.0 / ours.done[0].outcome["num_test"] if quantity == "accuracy" else 0.0
-    leads = [{now: _lead(*one[now], confidence, resolution) for now in rounds} for one in pairs]
-    ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
-    behind = sum(any(one[now].is_below for one in leads) for now in rounds)
-    claim = {
-        "accuracy": "FedPCS's accuracy surpasses the baselines' throughout training.",
-        "loss": "FedPCS's loss falls faster than the baselines' and stays lower.",
-    }[quantity]
-    told = f"{found.words}: clearly ahead of every baseline in {ahead} of {len(rounds)} rounds that were scored, "
-    joint = "Intervals of all rounds and baselines hold together."
-    return Finding(claim, f"{told}clearly behind one in {behind}. {joint}", _verdict(ahead, behind, len(rounds)))
 
+    def judge(found: Group) -> Judged:
+        ours, *others = _ours_first(found)
+        pairs = [_pairs(ours, one, quantity) for one in others]
+        rounds = set.intersection(*(set(one) for one in pairs))
+        confidence = joint_confidence(len(others) * max(len(rounds), 1))
+        resolution = 1.0 / ours.results[0].num_test if quantity == "accuracy" else 0.0
+        leads = [{now: lead(*one[now], confidence, resolution) for now in rounds} for one in pairs]
+        ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
+        behind = sum(any(one[now].is_below for one in leads) for now in rounds)
+        text = (
+            f"{found.words}: clearly ahead of every baseline in {ahead} of {len(rounds)} rounds that were scored, "
+            f"clearly behind one in {behind}. Intervals of all rounds and baselines hold together."
+        )
+        return on_count(ahead, behind, len(rounds)), text
 
-def _verdict(num_for: int, num_against: int, num_all: int) -> Verdict:
-    if num_for:
-        return "agrees" if num_for == num_all else "in part"
-    return "differs" if num_against else "cannot say"
+    return judge
 
 
 def _pairs(ours: Series, other: Series, quantity: str) -> dict[float, tuple[FloatArray, FloatArray]]:
@@ -87,7 +59,13 @@ def _pairs(ours: Series, other: Series, quantity: str) -> dict[float, tuple[Floa
     return {now: (sign * mine[now], sign * theirs[now]) for now in mine if now in theirs}
 
 
-def _lead(mine: FloatArray, theirs: FloatArray, confidence: float, resolution: float) -> PairedDifference:
+def _by_round(series: Series, seeds: Sequence[int], quantity: str) -> dict[float, FloatArray]:
+    rounds, values = series.curve(attrgetter(quantity))
+    rows = [series.seeds.index(seed) for seed in seeds]
+    return {now: values[rows, k] for k, now in enumerate(rounds.tolist())}
+
+
+def lead(mine: FloatArray, theirs: FloatArray, confidence: float, resolution: float) -> PairedDifference:
     """Return a paired difference; a model that ran away, whose loss is no number, is behind one that did not.
 
     That is sure only where one side's models all ran away, with more than one seed, and none of the other's. Where
@@ -102,28 +80,27 @@ def _lead(mine: FloatArray, theirs: FloatArray, confidence: float, resolution: f
     return PairedDifference(float(sides.mean()), float(low), float(high), sides.size)
 
 
-def growth(groups: Sequence[Group]) -> Finding:
-    """Hold "the lead grows with the ratio" against the lead over the best baseline, at the least and greatest ratio.
+def growth(groups: Sequence[Group]) -> Judged:
+    """Judge "the lead grows with the ratio" by the lead over the best baseline, at the least and greatest ratio.
 
     One setting can speak for the claim or against it, so the intervals of all settings hold together.
     """
-    claim = "The more clients are sampled, the larger is FedPCS's lead in accuracy."
     settings: dict[str, dict[float, Group]] = {}
-    for one in filter(_is_comparable, groups):
+    for one in groups:
         place = {key: value for key, value in one.point.items() if key != _RATIO}
         settings.setdefault(f"{one.variant} {place}", {})[float(one.point[_RATIO])] = one
     ends = [(by_ratio[min(by_ratio)], by_ratio[max(by_ratio)]) for by_ratio in settings.values() if len(by_ratio) > 1]
     confidence = joint_confidence(max(len(ends), 1))
     known = [grown for low, high in ends if (grown := _growth(low, high, confidence)) is not None]
     if not known:
-        return Finding(claim, "One sampling ratio was run.", "cannot say")
+        return CANNOT_SAY, "One sampling ratio was run."
     more, less = sum(one.is_above for one in known), sum(one.is_below for one in known)
-    told = (
-        f"From the lowest ratio to the highest the lead over the best baseline clearly grows in {more} of {len(known)}"
-    )
     mean = sum(one.mean for one in known) / len(known)
-    found = f"{told} settings, clearly falls in {less}, by {_format.points(mean)} points on average."
-    return Finding(claim, found, _verdict(more, less, len(known)))
+    text = (
+        f"From the lowest ratio to the highest the lead over the best baseline clearly grows in {more} of {len(known)} "
+        f"settings, clearly falls in {less}, by {_format.points(mean)} points on average."
+    )
+    return on_count(more, less, len(known)), text
 
 
 def _growth(low: Group, high: Group, confidence: float) -> PairedDifference | None:
@@ -147,7 +124,15 @@ def _ours_first(found: Group) -> list[Series]:
     return sorted(found.series, key=lambda series: series.sampler != REFERENCE)
 
 
-def _by_round(series: Series, seeds: Sequence[int], quantity: str) -> dict[float, FloatArray]:
-    rounds, values = series.curve(quantity)
-    rows = [series.seeds.index(seed) for seed in seeds]
-    return {now: values[rows, k] for k, now in enumerate(rounds.tolist())}
+EXHIBIT = Exhibit(
+    title="Accuracy and loss over rounds on {dataset}",
+    gather=gather_tuned,
+    claims=(
+        Claim("FedPCS's accuracy surpasses the baselines' throughout training.", throughout("accuracy"), comparable),
+        Claim("FedPCS's loss falls faster than the baselines' and stays lower.", throughout("loss"), comparable),
+        Claim(
+            "The more clients are sampled, the larger is FedPCS's lead in accuracy.",
+            lambda results: growth(comparable(results)),
+        ),
+    ),
+)

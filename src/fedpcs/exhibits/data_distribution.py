@@ -7,77 +7,56 @@ use: the same seed gives the same parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits import solved_games as shared
-from fedpcs.exhibits import verdicts
-from fedpcs.exhibits.profiles import Profile
+from fedpcs.exhibits.claims import Claim, Judged, interval, on_sign, points
+from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
+from fedpcs.exhibits.games import NUM_SEEDS, seeds_of
 from fedpcs.game.rules import cohort_from_ratio
-from fedpcs.learning.datasets import Dataset
+from fedpcs.learning.datasets import Dataset, load_dataset
 from fedpcs.learning.partition import IntArray, label_counts, partition
-from fedpcs.report import style
 from fedpcs.report.figures.partition import partition_figure
-from fedpcs.report.page import Drawing, Finding, Page, Table
+from fedpcs.report.page import Drawing, Page, Table
 from fedpcs.studies.paired import paired_difference
 
-IID = "IID"
+IID, MIXED = "IID", "Dirichlet(0.5)"
+_ALPHA, _NUM_CLIENTS = 0.5, 100
 # The paper's figure is of CIFAR-10 and τ = 0.2: as many clients as one cohort holds.
 _PAPER_DATASET = "cifar-10"
 _SHOWN_RATIO = 0.2
-# Beyond this share of the scale cells are too dark for dark numbers.
-_DARK = 0.55
-
-Counts = Mapping[str, Sequence[IntArray]]
 
 
-def make_page(profile: Profile, dataset: Dataset, *, num_clients: int = 100, alpha: float = 0.5) -> Page:
-    """Split a loaded data set among clients both ways, for several seeds, and compare the splits.
+@dataclass(frozen=True)
+class Splits:
+    """A data set split among clients: (clients, classes) numbers of records by split, one table for each seed."""
 
-    Args:
-        profile: How many seeds.
-        dataset: Already loaded; only its training labels are used.
-        num_clients: N.
-        alpha: Of the Dirichlet split; the paper's is 0.5.
+    name: str
+    counts: Mapping[str, Sequence[IntArray]]
 
-    Raises:
-        InvalidInput: More clients than records, or an alpha out of range.
-    """
-    targets = dataset.train_targets.numpy()
-    page = make_page_of_targets(
-        profile, dataset.name, targets, dataset.num_classes, num_clients=num_clients, alpha=alpha
-    )
-    return replace(page, provenance={"data set, SHA-256": dataset.checksum})
-
-
-def make_page_of_targets(
-    profile: Profile, name: str, targets: ArrayLike, num_classes: int, *, num_clients: int = 100, alpha: float = 0.5
-) -> Page:
-    """Make the page of (records,) labels counted from zero."""
-    counts = split_counts(range(shared.NUM_SEEDS[profile]), targets, num_classes, num_clients, alpha)
-    return page_of(counts, name, profile, alpha=alpha)
+    @cached_property
+    def skews(self) -> dict[str, list[float]]:
+        """Clients' mean distance from the whole's label mix by split, one for each seed."""
+        return {split: [float(skew(table).mean()) for table in tables] for split, tables in self.counts.items()}
 
 
 def split_counts(
-    seeds: Sequence[int], targets: ArrayLike, num_classes: int, num_clients: int, alpha: float
+    seeds: Sequence[int], targets: ArrayLike, num_classes: int, num_clients: int = _NUM_CLIENTS
 ) -> dict[str, list[IntArray]]:
     """Return (clients, classes) counts of both splits for every seed, from the streams a run would use."""
 
     def counts(kind: str, seed: int) -> IntArray:
-        parts = partition(kind, targets, num_clients, _random.generator(seed, "partition"), alpha=alpha)
+        parts = partition(kind, targets, num_clients, _random.generator(seed, "partition"), alpha=_ALPHA)
         return label_counts(parts, targets, num_classes)
 
-    return {
-        IID: [counts("iid", seed) for seed in seeds],
-        f"Dirichlet({alpha:g})": [counts("dirichlet", seed) for seed in seeds],
-    }
+    return {split: [counts(kind, seed) for seed in seeds] for split, kind in ((IID, "iid"), (MIXED, "dirichlet"))}
 
 
 def skew(counts: IntArray) -> FloatArray:
@@ -92,87 +71,68 @@ def skew(counts: IntArray) -> FloatArray:
     return np.asarray(0.5 * np.abs(own - whole).sum(axis=1))
 
 
-def page_of(counts: Counts, name: str, profile: Profile, *, alpha: float) -> Page:
-    """Make the page of (clients, classes) counts: two splits, one table for each seed."""
-    alike, mixed = counts
-    seeds = range(len(counts[alike]))
-    num_clients, num_classes = counts[alike][0].shape
-    skews = {split: [float(skew(table).mean()) for table in tables] for split, tables in counts.items()}
-    return Page(
-        name="data-distribution",
-        title=f"Which client holds which classes, on {name}",
-        headline=(
-            f"Under the IID split a client's label mix is {_format.share(float(np.mean(skews[alike])))} away from the "
-            f"whole's on average; under {mixed}, {_format.share(float(np.mean(skews[mixed])))}."
-        ),
-        facts=f"{name}, {counts[alike][0].sum():,} training records, {num_clients} clients, {num_classes} classes, "
-        f"{len(seeds)} seeds",
-        shrunk=_shrunk(profile, name),
-        findings=_findings(counts, skews),
-        tables=(_table(counts, skews),),
-        drawings=_drawings(counts, name),
-        settings={"split": {"num_clients": str(num_clients), "alpha": f"{alpha:g}", "kinds": ", ".join(counts)}},
-        commands=shared.commands("data-distribution", profile, f"--dataset {name}"),
-        records=tuple(
-            {"split": split, "seed": seed, "client": client, "class": label, "records": int(number)}
-            for split, tables in counts.items()
-            for seed, table in zip(seeds, tables, strict=True)
-            for (client, label), number in np.ndenumerate(table)
-        ),
+def split(request: Request, dataset: Dataset, num_clients: int = _NUM_CLIENTS) -> Gathered[Splits]:
+    """Split a data set, by its training labels."""
+    seeds, targets = seeds_of(request.profile), dataset.train_targets.numpy()
+    splits = Splits(dataset.name, split_counts(seeds, targets, dataset.num_classes, num_clients))
+    few, many = NUM_SEEDS["quick"], NUM_SEEDS["paper"]
+    shrunk = {
+        f"Splits are drawn with {few} seeds; the paper profile draws {many}. The paper shows one.": request.profile
+        == "quick",
+        f"The paper's figure is of {_PAPER_DATASET}; this page is of {dataset.name}.": dataset.name != _PAPER_DATASET,
+    }
+    frame = Page(
+        name="",
+        title="",
+        headline="",
+        facts=f"{dataset.name}, {len(targets):,} training records, {num_clients} clients, {dataset.num_classes} "
+        f"classes, {len(seeds)} seeds",
+        shrunk=tuple(sentence for sentence, holds in shrunk.items() if holds),
+        settings={"split": {"num_clients": str(num_clients), "alpha": f"{_ALPHA:g}", "kinds": f"{IID}, {MIXED}"}},
+        provenance={"data set, SHA-256": dataset.checksum},
     )
+    return Gathered(splits, frame)
 
 
-def _shrunk(profile: Profile, name: str) -> tuple[str, ...]:
-    """Return what is smaller here than in the paper, or other, one sentence each."""
-    few, many = shared.NUM_SEEDS["quick"], shared.NUM_SEEDS["paper"]
-    seeds = f"Splits are drawn with {few} seeds; the paper profile draws {many}. The paper shows one."
-    other = f"The paper's figure is of {_PAPER_DATASET}; this page is of {name}."
-    return (*((seeds,) if profile == "quick" else ()), *((other,) if name != _PAPER_DATASET else ()))
-
-
-def _cells(table: IntArray) -> float:
-    """Return the range of numbers in a heat map's cells, over the number a cell would hold if all were alike."""
-    return float(np.ptp(table) / table.mean())
-
-
-def _findings(counts: Counts, skews: Mapping[str, Sequence[float]]) -> tuple[Finding, ...]:
-    alike, mixed = counts
-    cells = {split: [_cells(table) for table in tables] for split, tables in counts.items()}
-    wider = paired_difference(cells[mixed], cells[alike])
-    farther = paired_difference(skews[mixed], skews[alike])
+def _headline(splits: Splits) -> str:
+    alike, mixed = (_format.share(float(np.mean(splits.skews[split]))) for split in (IID, MIXED))
     return (
-        Finding(
-            "Under IID the numbers of records by class lie in a close range; under the Dirichlet split in a wider one.",
-            f"Largest less smallest cell, in units of the mean cell: {_format.amount_and_spread(cells[alike])} "
-            f"under IID, {_format.amount_and_spread(cells[mixed])} under {mixed}; difference "
-            f"{shared.difference(wider)}.",
-            verdicts.on_sign(wider),
-        ),
-        Finding(
-            "The Dirichlet split is the more heterogeneous one.",
-            f"A client's label mix lies {_format.mean_and_spread(skews[alike])} from the whole's under IID and "
-            f"{_format.mean_and_spread(skews[mixed])} under {mixed}; difference "
-            f"{shared.points(farther)}.",
-            verdicts.on_sign(farther),
-        ),
+        f"Under the IID split a client's label mix is {alike} away from the whole's on average; under {MIXED}, {mixed}."
     )
 
 
-def _table(counts: Counts, skews: Mapping[str, Sequence[float]]) -> Table:
+def _ranges(splits: Splits) -> Judged:
+    """Compare the range of a table's cells, over the number a cell would hold if all were alike."""
+    alike, mixed = ([float(np.ptp(table) / table.mean()) for table in splits.counts[split]] for split in (IID, MIXED))
+    wider = paired_difference(mixed, alike)
+    found = (
+        f"Largest less smallest cell, in units of the mean cell: {_format.amount_and_spread(alike)} under IID, "
+        f"{_format.amount_and_spread(mixed)} under {MIXED}; difference {interval(wider)}."
+    )
+    return on_sign(wider), found
+
+
+def _heterogeneity(splits: Splits) -> Judged:
+    alike, mixed = splits.skews[IID], splits.skews[MIXED]
+    farther = paired_difference(mixed, alike)
+    found = (
+        f"A client's label mix lies {_format.mean_and_spread(alike)} from the whole's under IID and "
+        f"{_format.mean_and_spread(mixed)} under {MIXED}; difference {points(farther)}."
+    )
+    return on_sign(farther), found
+
+
+def _table(splits: Splits) -> Iterable[Table]:
     rows = []
-    for split, tables in counts.items():
+    for name, tables in splits.counts.items():
         sizes = np.array([table.sum(axis=1) for table in tables])
         missing = [float((table == 0).sum(axis=1).mean()) for table in tables]
+        held = f"{sizes.min():,} to {sizes.max():,}" if np.ptp(sizes) else f"{sizes.min():,} each"
+        cells = f"{np.min(tables):,} to {np.max(tables):,}"
         rows.append(
-            (
-                split,
-                _format.mean_and_spread(skews[split]),
-                _format.amount_and_spread(missing),
-                f"{sizes.min():,} to {sizes.max():,}" if np.ptp(sizes) else f"{sizes.min():,} each",
-                f"{min(int(t.min()) for t in tables):,} to {max(int(t.max()) for t in tables):,}",
-            )
+            (name, _format.mean_and_spread(splits.skews[name]), _format.amount_and_spread(missing), held, cells)
         )
-    return Table(
+    yield Table(
         "The two splits, mean ± standard deviation over seeds",
         (
             "split",
@@ -186,35 +146,47 @@ def _table(counts: Counts, skews: Mapping[str, Sequence[float]]) -> Table:
     )
 
 
-def _drawings(counts: Counts, name: str) -> tuple[Drawing, ...]:
-    num_clients = len(next(iter(counts.values()))[0])
-    few = cohort_from_ratio(_SHOWN_RATIO, num_clients)
-    most = max(int(tables[0].max()) for tables in counts.values())
-    drawings = []
-    for split, tables in counts.items():
-        drawings.append(Drawing(f"{name}, {split}", _heat_map(tables[0], f"{name}, {split}, seed 0", most)))
-        words = f"{split}, seed 0: the first {few} of {num_clients} clients"
+def _drawings(splits: Splits) -> Iterable[Drawing]:
+    most = max(int(tables[0].max()) for tables in splits.counts.values())
+    for name, (first, *_) in splits.counts.items():
+        num_clients = len(first)
+        few = cohort_from_ratio(_SHOWN_RATIO, num_clients)
+        yield _map(f"{splits.name}, {name}", first, f"{splits.name}, {name}, seed 0", most)
         if 1 < few < num_clients:
-            drawings.append(Drawing(f"{name}, {split}, {few} clients", _heat_map(tables[0][:few], words, most)))
-    return tuple(drawings)
+            text = f"{name}, seed 0: the first {few} of {num_clients} clients"
+            yield _map(f"{splits.name}, {name}, {few} clients", first[:few], text, most)
 
 
-def _heat_map(table: IntArray, words: str, most: int) -> Callable[[], Figure]:
-    return lambda: _on_scale(partition_figure(table, words), most)
+def _map(topic: str, table: IntArray, text: str, most: int) -> Drawing:
+    """Return a heat map whose colours go up to `most`, so that splits can be compared by eye."""
 
-
-def _on_scale(figure: Figure, most: int) -> Figure:
-    """Return a heat map with its colours going up to `most`, so that both splits can be compared by eye."""
-    if most <= 1:
+    def draw() -> Figure:
+        figure = partition_figure(table, text)
+        figure.axes[0].images[0].set_clim(1.0, float(most))
         return figure
-    axes = figure.axes[0]
-    image = axes.images[0]
-    image.set_clim(1.0, float(most))
-    if image.colorbar is not None:
-        ticks = MaxNLocator(nbins=6, integer=True).tick_values(1.0, float(most))
-        image.colorbar.set_ticks([1.0, *(tick for tick in ticks if 1.0 < tick <= most)])
-    for cell in axes.texts:  # dark colours need white numbers
-        number = np.array([float(cell.get_text().replace(",", ""))])
-        is_dark = bool(np.asarray(image.norm(number))[0] > _DARK)
-        cell.set_color(style.PALE if number[0] == 0.0 else "white" if is_dark else style.INK)
-    return figure
+
+    return Drawing(topic, draw)
+
+
+def _records(splits: Splits) -> Iterable[dict[str, object]]:
+    for name, tables in splits.counts.items():
+        for seed, table in enumerate(tables):
+            for (client, label), number in np.ndenumerate(table):
+                yield {"split": name, "seed": seed, "client": client, "class": label, "records": int(number)}
+
+
+EXHIBIT = Exhibit(
+    title="Which client holds which classes, on {dataset}",
+    gather=lambda request: split(request, load_dataset(request.dataset, request.data_dir)),
+    headline=_headline,
+    claims=(
+        Claim(
+            "Under IID the numbers of records by class lie in a close range; under the Dirichlet split in a wider one.",
+            _ranges,
+        ),
+        Claim("The Dirichlet split is the more heterogeneous one.", _heterogeneity),
+    ),
+    tables=_table,
+    drawings=_drawings,
+    records=_records,
+)

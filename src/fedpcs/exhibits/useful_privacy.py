@@ -1,84 +1,112 @@
-"""Useful privacy: a proved mechanism for every record, the median client at ε ≤ 8, all samplers and all rules.
+"""What accuracy costs where privacy is useful: a proved mechanism for every record, the median client at ε ≤ 8.
 
-That is the regime practitioners live in. The figures show the whole trade-off and not one point of it: accuracy against
-the median client's ε, and against rewards paid.
+`useful-privacy` has every sampler and rule at one level of spending; `trade-off` plans the same runs for several: a
+unit of the game's budgets stands for less or more privacy, or accuracy is worth less or more to the server, which pays
+accordingly. Figures show accuracy against the median client's ε, and against rewards paid.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs import _format
 from fedpcs.errors import InvalidInput
-from fedpcs.exhibits import verdicts
-from fedpcs.exhibits.accuracy_cells import Run
-from fedpcs.exhibits.profiles import Profile
+from fedpcs.exhibits import trials
+from fedpcs.exhibits.claims import Claim, Judged, on_bargain, on_level
+from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
+from fedpcs.exhibits.paper_numbers import SAMPLERS as PAPER_SAMPLERS
+from fedpcs.exhibits.trials import Trained
 from fedpcs.report.figures.tradeoff import Cost, tradeoff_figure
-from fedpcs.report.page import Drawing, Finding, Page
-from fedpcs.report.study_page import REFERENCE, comparison_page, headline
+from fedpcs.report.page import Drawing
+from fedpcs.report.study_page import REFERENCE, headline
 from fedpcs.report.tables import difference_text
 from fedpcs.sampling import make_sampler
-from fedpcs.studies.cell_store import Done
 from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
-from fedpcs.studies.groups import Group, Series, against, group, has_common_seed, summary
 from fedpcs.studies.paired import PairedDifference, paired_difference
 from fedpcs.studies.points import TradeOff
+from fedpcs.studies.results import Group, Series, against, has_common_seed, summary
 from fedpcs.trial.preflight import try_sampler
+
+if TYPE_CHECKING:
+    from fedpcs.exhibits.registry import Profile
+    from fedpcs.trial.records import RoundRecord, TrialResult
 
 SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "oort", "clustered")
 RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
 MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held to it, whatever does best here
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
-COST_NAMES: dict[Cost, str] = {"epsilon": "a median ε", "paid": "rewards"}
-PATHS: dict[Cost, str] = {"epsilon": "spent.epsilon.median", "paid": "paid"}  # in results
-_BARGAIN = "Drawing by budget makes more of what clients spend than drawing at random."
+NUMBERS: dict[Cost, Callable[[TrialResult], float]] = {
+    "epsilon": lambda result: result.spent.epsilon["median"],
+    "paid": lambda result: result.paid,
+}
 UNWEIGHABLE = (
     "Samplers that are biased by intention have no inclusion probabilities: rules that divide by them leave them out."
 )
 _GOAL, _BEYOND, _MOST_EPSILON = 0.80, 0.84, 8.0
+_UNIT, _WORTH = 0.005, 10_000.0  # where both ways of planning meet
+# The plans that lead from little to much of a cost: a unit of budgets in ρ, and what accuracy is worth.
+PLANS: dict[Cost, list[tuple[float, float]]] = {
+    "epsilon": [(0.00125, _WORTH), (_UNIT, _WORTH), (0.02, _WORTH)],
+    "paid": [(_UNIT, 1_000.0), (_UNIT, _WORTH), (_UNIT, 100_000.0)],
+}
+Points = Callable[[Trained, Cost], list[TradeOff]]
 
 
-def cells_of(profile: Profile) -> list[Cell]:
+def _planned(rule: str, plan: tuple[float, float]) -> str:
+    return f"{rule}: unit ρ = {plan[0]:g}, accuracy worth {plan[1]:,.0f}"
+
+
+def _cells(
+    name: str,
+    profile: Profile,
+    variants: Iterable[tuple[str, Sequence[str], Mapping[str, object]]],
+    base: str = "fashion-mnist-useful",
+) -> list[Cell]:
+    seeds = [0, 1, 2] if profile == "quick" else [0, 1, 2, 3, 4]
+    each = [{"label": label, "samplers": list(samplers), "set": changes} for label, samplers, changes in variants]
+    sweep = {"name": name, "base": base, "seeds": seeds, "set": {"evaluate_every": 5}, "variants": each}
+    return make_cells(make_sweep_config(sweep))
+
+
+def useful_cells(profile: Profile) -> list[Cell]:
     """Return every sampler under every rule that can weigh it on fixed features, and the network made for noise.
 
     The quick profile has fewer rules, and the network for two samplers only.
     """
-    rules = RULES if profile == "paper" else ("hajek", "precision")
-    with_network = SAMPLERS if profile == "paper" else ("fedpcs", "random")
-    seeds = [0, 1, 2] if profile == "quick" else [0, 1, 2, 3, 4]
-    others: list[dict[str, Any]] = [
-        {
-            "label": f"precision, {behaviour} clients",
-            "set": {"sampling.rule": "precision", "game.behaviour": behaviour},
-            "samplers": list(with_network),
-        }
-        for behaviour in ("static", "selfish")
+    rules, few = (RULES, SAMPLERS) if profile == "paper" else (("hajek", "precision"), ("fedpcs", "random"))
+    precision = {"sampling.rule": "precision"}
+    features: list[tuple[str, Sequence[str], dict[str, str]]] = [
+        *((rule, weighable(rule), {"sampling.rule": rule}) for rule in rules),
+        *((f"precision, {how} clients", few, {**precision, "game.behaviour": how}) for how in ("static", "selfish")),
     ]
-    features = {
-        "name": "useful-privacy",
-        "base": "fashion-mnist-useful",
-        "seeds": seeds,
-        "set": {"evaluate_every": 5},
-        "variants": [
-            *({"label": rule, "set": {"sampling.rule": rule}, "samplers": weighable(rule)} for rule in rules),
-            *others,
-        ],
-    }
-    network = {
-        "name": "useful-privacy",
-        "base": "fashion-mnist-private",
-        "seeds": seeds,
-        "set": {"evaluate_every": 5},
-        "variants": [{"label": NETWORK, "set": {"sampling.rule": "precision"}, "samplers": list(with_network)}],
-    }
-    return [*make_cells(make_sweep_config(features)), *make_cells(make_sweep_config(network))]
+    return [
+        *_cells("useful-privacy", profile, features),
+        *_cells("useful-privacy", profile, [(NETWORK, few, precision)], "fashion-mnist-private"),
+    ]
+
+
+def planned_cells(profile: Profile) -> list[Cell]:
+    """Return every sampler under every plan; the quick profile has those of the paper, and one rule."""
+    rules = {MAIN_RULE: list(PAPER_SAMPLERS)} if profile == "quick" else {rule: weighable(rule) for rule in RULES}
+    plans = dict.fromkeys([*PLANS["epsilon"], *PLANS["paid"]])
+    variants = [
+        (
+            _planned(rule, plan),
+            samplers,
+            {"sampling.rule": rule, "game.budget_unit": plan[0], "game.accuracy_scale": plan[1]},
+        )
+        for rule, samplers in rules.items()
+        for plan in plans
+    ]
+    return _cells("trade-off", profile, variants)
 
 
 def weighable(rule: str) -> list[str]:
@@ -94,135 +122,175 @@ def weighable(rule: str) -> list[str]:
     return [name for name in SAMPLERS if can(name)]
 
 
-def make_page(profile: Profile, run: Run) -> Page:
-    """Run the cells and return the page."""
-    return page_of(profile, run(cells_of(profile)))
+def _gather(
+    cells: Callable[[Profile], list[Cell]], smaller: str, always: str = ""
+) -> Callable[[Request], Gathered[Trained]]:
+    def gather(request: Request) -> Gathered[Trained]:
+        is_quick = request.profile == "quick"
+        warnings = [] if is_quick and not always else [UNWEIGHABLE]
+        found = trials.trained(
+            request, request.run(cells(request.profile)), [smaller] if is_quick else [], warnings=warnings
+        )
+        frame = replace(found.frame, shrunk_heading="Smaller here than in the full profile")
+        return replace(found, frame=replace(frame, facts=f"{frame.facts}{always}"))
+
+    return gather
 
 
-def page_of(profile: Profile, done: Sequence[Done]) -> Page:
-    """Return the page of finished cells."""
-    groups = group(done)
-    main, with_network = _of_fedpcs(groups, MAIN_RULE), _of_fedpcs(groups, NETWORK)
-    shrunk = (
-        "3 seeds, two aggregation rules; tanh-cnn, static and selfish clients for two samplers. The paper profile has "
-        "5 seeds, five rules, and tanh-cnn and such clients for all samplers. tanh-cnn is weighed by precision alone.",
-    )
-    page = comparison_page("useful-privacy", done, command=f"fedpcs reproduce useful-privacy --profile {profile}")
-    return replace(
-        page,
-        name="useful-privacy",
-        title="Useful privacy on Fashion-MNIST",
-        headline=headline([main[0]]) if main else "No cell of FedPCS is done yet.",
-        facts=f"{page.facts}; linear is trained on oriented gradients, fixed features that no record has shaped",
-        warnings=(*page.warnings, UNWEIGHABLE),
-        shrunk=shrunk if profile == "quick" else (),
-        findings=(
-            *(_findings(main[1], "fixed features") if main else ()),
-            *(_findings(with_network[1], "tanh-cnn")[:1] if with_network else ()),
-            *(bargain(main[0], "epsilon", _BARGAIN) if main else ()),
-        ),
-        claims_heading="What was aimed at, and what was found",
-        shrunk_heading="Smaller here than in the full profile",
-        drawings=tuple(
-            Drawing(f"accuracy against {words}", _drawing(groups, cost)) for cost, words in COSTS.items() if groups
-        ),
-    )
+def _of(variant: str) -> Callable[[Trained], list[Group]]:
+    """Return what finds a variant's group, if FedPCS is in it."""
+    return lambda results: [one for one in results.groups if one.variant == variant and one.of(REFERENCE) is not None]
 
 
-def _of_fedpcs(groups: Sequence[Group], variant: str) -> tuple[Group, Series] | None:
-    """Return a variant's group, and FedPCS's series in it."""
-    found = ((one, series) for one in groups if one.variant == variant and (series := one.of(REFERENCE)) is not None)
-    return next(found, None)
+def _headline(results: Trained) -> str:
+    main = _of(MAIN_RULE)(results)
+    return headline(main) if main else "No trial of FedPCS is done yet."
 
 
-def _findings(series: Series, model: str) -> tuple[Finding, ...]:
-    """Hold FedPCS's mean accuracy and its median client's ε to both goals."""
-    middle = max(one.outcome["spent"]["epsilon"]["median"] for one in series.done)
-    is_private = middle <= _MOST_EPSILON
-    above = paired_difference(series.accuracy, np.zeros(series.accuracy.size))
-    words = (
-        f"{model}, rule {MAIN_RULE}: {_format.share_and_spread(*summary(series))} (95 % interval "
-        f"{_format.share(above.low)} to {_format.share(above.high)}), the median client's ε at most "
-        f"{_format.rounded_up(middle)} in every seed."
-    )
+def _goal(level: float, model: str) -> Callable[[Group], Judged | None]:
+    """Hold FedPCS's mean accuracy and its median client's ε to a goal."""
 
-    def held(claim: str, goal: float) -> Finding:
-        return Finding(claim, words, verdicts.on_level(series.accuracy, goal) if is_private else "differs")
+    def judge(found: Group) -> Judged | None:
+        series = found.of(REFERENCE)
+        if series is None:
+            return None
+        middle = series.greatest(NUMBERS["epsilon"])
+        above = paired_difference(series.accuracy, np.zeros(series.accuracy.size))
+        text = (
+            f"{model}, rule {MAIN_RULE}: {_format.share_and_spread(*summary(series))} (95 % interval "
+            f"{_format.share(above.low)} to {_format.share(above.high)}), the median client's ε at most "
+            f"{_format.rounded_up(middle)} in every seed."
+        )
+        return on_level(series.accuracy, level) if middle <= _MOST_EPSILON else "differs", text
 
-    return (
-        held(f"Goal: at least {_format.share(_GOAL)} with the median client at ε ≤ {_MOST_EPSILON:g}.", _GOAL),
-        held(f"Goal beyond: {_format.share(_BEYOND)}.", _BEYOND),
-    )
+    return judge
 
 
-def bargain(found: Group, cost: Cost, claim: str, num_comparisons: int = 1) -> list[Finding]:
+def _bargain(cost: Cost, num_comparisons: int = 1) -> Callable[[Group], Judged | None]:
     """Hold FedPCS's accuracy, and what it costs, against random sampling's at the same place.
 
     Nothing can be said where seeds do not tell which of both is higher, in accuracy or in cost.
-
-    Args:
-        found: The place.
-        cost: Which cost.
-        claim: What is held against it.
-        num_comparisons: So many intervals hold together.
     """
-    ours, rival = found.of(REFERENCE), found.of("random")
-    if ours is None or rival is None or not has_common_seed(ours, rival):
-        return []
-    lead = against(ours, rival, num_comparisons)
-    extra = against(ours, rival, num_comparisons, of=PATHS[cost])
-    mine, theirs = (cost_number(one.mean(PATHS[cost]), cost) for one in (ours, rival))
-    costs = f"at {COST_NAMES[cost]} of {mine} against {theirs}, {_extra_words(extra, cost)}"
-    told = f"{difference_text(lead)} points from random, {costs}."
-    return [Finding(claim, f"{found.words[:1].upper()}{found.words[1:]}: {told}", verdicts.on_bargain(lead, extra))]
+
+    def judge(found: Group) -> Judged | None:
+        ours, rival = found.of(REFERENCE), found.of("random")
+        if ours is None or rival is None or not has_common_seed(ours, rival):
+            return None
+        lead = against(ours, rival, num_comparisons)
+        extra = against(ours, rival, num_comparisons, of=NUMBERS[cost])
+        mine, theirs = (_cost_number(one.mean(NUMBERS[cost]), cost) for one in (ours, rival))
+        name = {"epsilon": "a median ε", "paid": "rewards"}[cost]
+        text = (
+            f"{found.words[:1].upper()}{found.words[1:]}: {difference_text(lead)} points from random, at {name} of "
+            f"{mine} against {theirs}, {_extra(extra, cost)}."
+        )
+        return on_bargain(lead, extra), text
+
+    return judge
 
 
-def cost_number(value: float, cost: Cost) -> str:
+def _cost_number(value: float, cost: Cost) -> str:
     """Return a cost as pages write it; ε is rounded up."""
     return _format.rounded_up(value) if cost == "epsilon" else f"{value:,.0f}"
 
 
-def _extra_words(extra: PairedDifference, cost: Cost) -> str:
+def _extra(extra: PairedDifference, cost: Cost) -> str:
     form = "+.2f" if cost == "epsilon" else "+,.0f"
-    if not math.isfinite(extra.low):
-        return f"{extra.mean:{form}} (one seed)".replace("-", "−")
-    return f"{extra.mean:{form}} ({extra.low:{form}} to {extra.high:{form}})".replace("-", "−")
+    reach = f"{extra.low:{form}} to {extra.high:{form}}" if math.isfinite(extra.low) else "one seed"
+    return f"{extra.mean:{form}} ({reach})".replace("-", "−")
 
 
-def _drawing(groups: Sequence[Group], against: Cost) -> Callable[[], Figure]:
-    def draw() -> Figure:
-        found = [_point(one, series) for one in groups for series in one.series]
-        return tradeoff_figure(found, against, _title(found, against), "Lines: the way there, round by round.")
-
-    return draw
+def along(results: Trained, cost: Cost, rule: str = MAIN_RULE) -> list[Group]:
+    """Return the groups of a rule whose plans lead from little to much of a cost, in that order."""
+    named = {one.variant: one for one in results.groups}
+    return [named[label] for plan in PLANS[cost] if (label := _planned(rule, plan)) in named]
 
 
-def _title(found: Sequence[TradeOff], against: Cost) -> str:
-    """Say how far samplers end apart under the rule that comes highest, and at what cost."""
-    rule = max(found, key=lambda point: point.accuracy_mean).rule
-    alike = [point for point in found if point.rule == rule]
-    accuracies = [point.accuracy_mean for point in alike]
-    apart = f"{100.0 * (max(accuracies) - min(accuracies)):.1f} points of one another"
-    costs = [point.epsilon_median if against == "epsilon" else point.paid for point in alike]
-    low, high = (cost_number(one, against) for one in (min(costs), max(costs)))
-    return f"Under {rule}, {len(alike)} samplers end within {apart}, at {COST_NAMES[against]} of {low} to {high}"
-
-
-def _point(found: Group, series: Series) -> TradeOff:
+def _point(series: Series, rule: str, way: tuple[tuple[float, float, float], ...] = ()) -> TradeOff:
     mean, std = summary(series)
-    return TradeOff(
-        label=series.sampler,
-        rule=found.variant,
-        epsilon_median=series.mean(PATHS["epsilon"]),
-        paid=series.mean("paid"),
-        accuracy_mean=mean,
-        accuracy_std=float("nan") if std is None else std,
-        way=_way(series),
+    epsilon, paid = series.mean(NUMBERS["epsilon"]), series.mean(NUMBERS["paid"])
+    return TradeOff(series.sampler, rule, epsilon, paid, mean, math.nan if std is None else std, way)
+
+
+def _useful_points(results: Trained, _: Cost) -> list[TradeOff]:
+    """Return a point for each sampler and variant, with its way there, round by round."""
+    numbers: tuple[Callable[[RoundRecord], float | None], ...] = (
+        lambda line: line.spent.epsilon["median"],
+        lambda line: line.paid_so_far,
+        lambda line: line.accuracy,
     )
 
+    def way(series: Series) -> tuple[tuple[float, float, float], ...]:
+        means = [series.curve(number)[1].mean(axis=0).tolist() for number in numbers]
+        return tuple(zip(*means, strict=True))
 
-def _way(series: Series) -> tuple[tuple[float, float, float], ...]:
-    """Return what had been spent and paid, and what had been reached for it, after each round."""
-    quantities = ("spent.epsilon.median", "paid_so_far", "accuracy")
-    means = [series.curve(path)[1].mean(axis=0).tolist() for path in quantities]
-    return tuple(zip(*means, strict=True))
+    return [_point(series, one.variant, way(series)) for one in results.groups for series in one.series]
+
+
+def _planned_points(results: Trained, cost: Cost) -> list[TradeOff]:
+    """Return a point for each sampler, rule and plan, with the line through all plans of that sampler and rule."""
+    lines: dict[tuple[str, str], list[TradeOff]] = {}
+    for rule in dict.fromkeys(one.variant.partition(":")[0] for one in results.groups):
+        for series in (series for one in along(results, cost, rule) for series in one.series):
+            lines.setdefault((series.sampler, rule), []).append(_point(series, rule))
+    return [
+        replace(point, way=tuple((one.epsilon_median, one.paid, one.accuracy_mean) for one in line))
+        for line in lines.values()
+        for point in line
+    ]
+
+
+def _drawings(points: Points, note: str) -> Callable[[Trained], Iterable[Drawing]]:
+    def draw(results: Trained, cost: Cost) -> Figure:
+        return tradeoff_figure(points(results, cost), cost, f"Accuracy against {COSTS[cost]}", note)
+
+    return lambda results: [Drawing(f"accuracy against {COSTS[cost]}", partial(draw, results, cost)) for cost in COSTS]
+
+
+_FIRST_GOAL = f"Goal: at least {_format.share(_GOAL)} with the median client at ε ≤ {_MOST_EPSILON:g}."
+USEFUL_PRIVACY = Exhibit(
+    title="Useful privacy on Fashion-MNIST",
+    gather=_gather(
+        useful_cells,
+        "3 seeds, two aggregation rules; tanh-cnn, static and selfish clients for two samplers. The paper profile has "
+        "5 seeds, five rules, and tanh-cnn and such clients for all samplers. tanh-cnn is weighed by precision alone.",
+        always="; linear is trained on oriented gradients, fixed features that no record has shaped",
+    ),
+    headline=_headline,
+    claims=(
+        Claim(_FIRST_GOAL, _goal(_GOAL, "fixed features"), _of(MAIN_RULE)),
+        Claim(f"Goal beyond: {_format.share(_BEYOND)}.", _goal(_BEYOND, "fixed features"), _of(MAIN_RULE)),
+        Claim(_FIRST_GOAL, _goal(_GOAL, "tanh-cnn"), _of(NETWORK)),
+        Claim(
+            "Drawing by budget makes more of what clients spend than drawing at random.",
+            _bargain("epsilon"),
+            _of(MAIN_RULE),
+        ),
+    ),
+    claims_heading="What was aimed at, and what was found",
+    drawings=_drawings(_useful_points, "Lines: the way there, round by round."),
+)
+TRADE_OFF = Exhibit(
+    title="What accuracy costs in privacy and in rewards, on Fashion-MNIST",
+    gather=_gather(
+        planned_cells,
+        f"3 seeds, the paper's five samplers, the rule {MAIN_RULE}. The paper profile has 5 seeds, eight samplers and "
+        "five rules.",
+    ),
+    claims=(
+        Claim(
+            "FedPCS makes more of what clients spend than random sampling.",
+            _bargain("epsilon", len(PLANS["epsilon"])),
+            partial(along, cost="epsilon"),
+        ),
+        Claim(
+            "FedPCS makes more of what is paid than random sampling.",
+            _bargain("paid", len(PLANS["paid"])),
+            partial(along, cost="paid"),
+        ),
+    ),
+    claims_heading="What was asked, and what was found",
+    drawings=_drawings(
+        _planned_points, "Lines join one sampler's plans. A point is whole trainings, mean and std over seeds."
+    ),
+)

@@ -1,4 +1,4 @@
-"""The runs behind the paper's accuracy table, its curves and its non-IID figure.
+"""Exhibits made of trials: the settings and cells of the accuracy table, and what all pages of trials share.
 
 The paper's weights undo the draw. Here Hájek's rule stands for them, which is steadier than the printed one; Fed-CBS,
 which has no inclusion probabilities, has its own weights. Every table says which.
@@ -14,24 +14,51 @@ first.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fedpcs import _validate
+from fedpcs.exhibits.exhibit import Gathered, Request
 from fedpcs.exhibits.paper_numbers import SAMPLERS, SPLITS
-from fedpcs.exhibits.profiles import Profile
+from fedpcs.exhibits.registry import Profile
 from fedpcs.learning.datasets import DATASETS
-from fedpcs.studies.cell_store import Done
+from fedpcs.report.page import Page, Table
+from fedpcs.report.study_page import REFERENCE as REFERENCE
+from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.grid import Cell, hajek_or_own, make_cells, make_sweep_config
+from fedpcs.studies.results import Group, TrialData, group
 from fedpcs.trial.config import load_run_config
 
-Run = Callable[[Sequence[Cell]], list[Done]]
 TUNED, CALIBRATED = "W tuned", "W calibrated"
 RULED = "W calibrated, rule tuned"
 SELFISH, STATIC = UNMOVED = ("baselines' clients selfish", "baselines' clients static")
 # Of a shrunk table of static clients: the baseline that W is calibrated on, and the paper's best.
 STATIC_SAMPLERS = ("random", "delta", "fedpcs")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Finished trials of an exhibit by place, the page of a comparison of them, and how W or the rule was found."""
+
+    dataset: str
+    groups: Sequence[Group]
+    page: Page
+    search: tuple[Table, ...] = ()
+
+
+def trained(
+    request: Request,
+    done: Sequence[TrialData],
+    shrunk: Sequence[str] = (),
+    *,
+    warnings: Sequence[str] = (),
+    search: Sequence[Table] = (),
+) -> Gathered[Trained]:
+    """Return an exhibit's finished trials, with what a page of any comparison shows."""
+    page = comparison_page(request.name, done)
+    page = replace(page, shrunk=tuple(shrunk), warnings=(*page.warnings, *warnings))
+    return Gathered(Trained(request.dataset, group(done), page, tuple(search)) if done else None, page)
 
 
 @dataclass(frozen=True)
@@ -41,8 +68,7 @@ class Setting:
     Attributes:
         base: The preset.
         changes: Keys of it that are changed; none in the paper profile.
-        shorter: Keys changed further where W is tuned, and where it is calibrated on paid clients, whose tables and
-            ablation are many trainings.
+        shorter: Keys changed further where W is tuned, and where it is calibrated on paid clients.
         ratios: Sampling ratios.
         seeds: Seeds of the table.
     """
@@ -54,9 +80,7 @@ class Setting:
     seeds: tuple[int, ...]
 
 
-# Otherwise all clients train in every round so that some can be drawn.
-_CHEAP_AOCS = {"sampling.settings.aocs.norms": "last-known"}
-# Of most tables, and of the trainings that are shorter.
+# Rounds of most tables, and of the trainings that are shorter.
 _QUICK_ROUNDS = {
     "fashion-mnist": (10, 4),
     "cifar-10": (10, 4),
@@ -81,18 +105,17 @@ def setting_of(dataset: str, profile: Profile) -> Setting:
         return Setting(dataset, {}, {}, (0.2, 0.5, 0.8), (0, 1, 2, 3, 4))
     rounds, fewer = _QUICK_ROUNDS[dataset]
     training = load_run_config(dataset).training
-    # One pass is then about as many steps as the paper's several.
-    smaller = 2 ** round(math.log2(training.batch_size / training.local_epochs))
     changes = {
         "rounds": rounds,
         "evaluate_every": 2 if rounds >= _MANY_ROUNDS else 1,
         "training.local_epochs": 1,
-        "training.batch_size": smaller,
+        # One pass is then about as many steps as the paper's several.
+        "training.batch_size": 2 ** round(math.log2(training.batch_size / training.local_epochs)),
         **({"training.model": _QUICK_MODELS[dataset]} if dataset in _QUICK_MODELS else {}),
-        **_CHEAP_AOCS,
+        # Otherwise all clients train in every round so that some can be drawn.
+        "sampling.settings.aocs.norms": "last-known",
     }
-    shorter = {"rounds": fewer, "evaluate_every": fewer}
-    return Setting(dataset, changes, shorter, (0.2,), (0, 1, 2))
+    return Setting(dataset, changes, {"rounds": fewer, "evaluate_every": fewer}, (0.2,), (0, 1, 2))
 
 
 def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = SAMPLERS) -> tuple[str, ...]:
@@ -123,20 +146,12 @@ def shrunk(setting: Setting, variants: Sequence[str], samplers: Sequence[str] = 
     return tuple(sentences)
 
 
-def behaviour_of(variant: str, sampler: str) -> dict[str, str]:
-    """Return the key that says how a sampler's clients behave in a variant of the table."""
+def changes_of(setting: Setting, variant: str, sampler: str = "") -> dict[str, Any]:
+    """Return the keys that a variant of the table changes, but for W; of a sampler, its clients' behaviour too."""
     unmoved = {SELFISH: "selfish", STATIC: "static"}
-    return {"game.behaviour": "rational" if sampler == "fedpcs" else unmoved.get(variant, "rational")}
-
-
-def changes_of(setting: Setting, variant: str) -> dict[str, Any]:
-    """Return the keys that are changed in a variant of the table, but for W and the behaviour of clients."""
-    return setting.changes if variant in (TUNED, *UNMOVED) else {**setting.changes, **setting.shorter}
-
-
-def splits_of(setting: Setting, variant: str) -> list[str]:
-    """Return how records are dealt out; a shrunk table of static clients has only the split W was calibrated on."""
-    return ["iid"] if variant == STATIC and setting.changes else list(SPLITS)
+    played = "rational" if sampler == "fedpcs" else unmoved.get(variant, "rational")
+    shorter = {} if variant in (TUNED, *UNMOVED) else setting.shorter
+    return {**setting.changes, **shorter, **({"game.behaviour": played} if sampler else {})}
 
 
 def table_cells(
@@ -152,22 +167,22 @@ def table_cells(
     cells = []
     for (variant, sampler), bound in bounds.items():
         rule = {"sampling.rule": hajek_or_own(sampler) if rules is None else rules[sampler]}
-        changes = {**changes_of(setting, variant), **behaviour_of(variant, sampler), **rule}
-        sweep = make_sweep_config(
-            {
-                "name": "accuracy-table",
-                "base": setting.base,
-                "samplers": [sampler],
-                "seeds": list(setting.seeds),
-                "set": {**changes, "privacy.clip_norm": bound},
-                "grid": {
-                    "data.partition": splits_of(setting, variant),
-                    "sampling.sampling_ratio": list(setting.ratios),
-                },
-                "variants": [{"label": variant}],
-            }
-        )
-        cells += make_cells(sweep)
+        # A shrunk table of static clients has only the split W was calibrated on.
+        splits = ["iid"] if variant == STATIC and setting.changes else list(SPLITS)
+        sweep = {
+            "name": "accuracy-table",
+            "base": setting.base,
+            "samplers": [sampler],
+            "seeds": list(setting.seeds),
+            "set": {
+                **changes_of(setting, variant, sampler),
+                **rule,
+                "privacy.clip_norm": bound,
+            },
+            "grid": {"data.partition": splits, "sampling.sampling_ratio": list(setting.ratios)},
+            "variants": [{"label": variant}],
+        }
+        cells += make_cells(make_sweep_config(sweep))
     return split_by_split(cells)
 
 
