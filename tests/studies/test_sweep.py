@@ -27,6 +27,7 @@ from fedpcs.exhibits import exhibit, reproduce
 from fedpcs.exhibits.exhibit import Exhibit, Gathered
 from fedpcs.privacy import Event, PrivacyLedger, ReleaseKey, Rho
 from fedpcs.privacy.events import CLIENT_LEVEL, Family
+from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.standing import standing_sentence
 from fedpcs.report import study
 from fedpcs.report.export import export_csv
@@ -99,7 +100,7 @@ def test_the_terminal_says_what_a_sweep_s_runs_may_claim(whole, tmp_path, capsys
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
     study_table.print_sweep(study.write_study(tmp_path), as_json=False)
     said = capsys.readouterr().out.splitlines()
-    assert standing_sentence("none", "fast") in said
+    assert standing_sentence(MODES["none"], "fast") in said
     assert any(line.startswith("Rewards are paid all the same") for line in said)
 
 
