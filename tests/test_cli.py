@@ -406,7 +406,7 @@ def test_report_says_what_to_give_where_exhibits_are(tmp_path, monkeypatch, caps
     (tmp_path / "report.html").write_text("")
     code, out, err = said_by(("report", tmp_path), monkeypatch, capsys)
     assert (code, out) == (2, "")
-    assert "neither a run nor a sweep" in err
+    assert "no run there, nor a sweep" in err
     assert "`fedpcs reproduce EXHIBIT`" in err
 
 
