@@ -212,7 +212,6 @@ def _drawings(games: Sequence[Sweeps]) -> Iterable[Drawing]:
         note="Changes below 10⁻⁶ are drawn there.",
         xlabel="sweep, from 0",
         level=("rest, ε₀", THRESHOLD),
-        middle="median",
         log_floor=_FLOOR,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -209,7 +209,7 @@ def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
     shares = {rival: 100.0 * saved(outcomes, rival) for rival in (BLIND_OWN, BLIND)}
     lowest = _format.amount(float(costs(outcomes, SELFISH)[:, 0].mean()))
     note = f"Not drawn: clients that all sit at the lowest budget, {lowest} at τ = {RATIOS[0]:g}."
-    look = {"x": RATIOS, "xlabel": "sampling ratio τ"}
+    look: dict[str, Any] = {"places": RATIOS, "xlabel": "sampling ratio τ"}
     yield lines_drawing(
         "the server's cost by sampling ratio", drawn, "cost over the run", note=note, from_zero=True, **look
     )
