@@ -15,9 +15,8 @@ from matplotlib.ticker import FuncFormatter
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.game import equilibrium, mean_field, welfare
-from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.equilibrium import Equilibrium, merge_note, merge_types
 from fedpcs.game.mean_field import RESPONSE_MODES, ResponseMode
-from fedpcs.game.merged_types import merge_note, merge_types
 from fedpcs.game.rules import Game
 from fedpcs.report import style
 from fedpcs.report.figures.bars import draw_amounts
