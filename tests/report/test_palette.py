@@ -108,7 +108,7 @@ def test_a_sampler_looks_the_same_whoever_stands_beside_it():
 
 
 def test_names_are_cut_only_where_they_still_differ():
-    (one,) = line_styles(["a sampler that has a rather long name"]).values()
-    assert one.label == "a sampler that has a ra…"
+    (one,) = line_styles(["a sampler that has a rather long name indeed"]).values()
+    assert one.label == "a sampler that has a rather lon…"
     alike = [f"a sampler that has a rather long name {k}" for k in range(2)]
     assert [one.label for one in line_styles(alike).values()] == alike

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_level, on_sign
-from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
 from fedpcs.exhibits.paper_numbers import SPLITS, Printed, printed_accuracy
-from fedpcs.exhibits.trials import CALIBRATED, Setting, Trained
+from fedpcs.exhibits.trials import CALIBRATED, Setting, Trained, bars_drawing
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_text, spending_table
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare

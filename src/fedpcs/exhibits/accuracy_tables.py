@@ -18,10 +18,20 @@ from typing import TYPE_CHECKING
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
 from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
-from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
-from fedpcs.exhibits.trials import CALIBRATED, REFERENCE, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
+from fedpcs.exhibits.trials import (
+    CALIBRATED,
+    REFERENCE,
+    RULED,
+    SELFISH,
+    STATIC,
+    TUNED,
+    UNMOVED,
+    Setting,
+    Trained,
+    bars_drawing,
+)
 from fedpcs.report.columns import COST, NOISE, Column, accuracy_text
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table

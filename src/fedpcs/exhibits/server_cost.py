@@ -16,9 +16,8 @@ import numpy as np
 
 from fedpcs import _format
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_all_signs, on_level, points
-from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
+from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, lines_drawing, path_of
 from fedpcs.game.payoffs import server_cost
 from fedpcs.game.schedule import played_budget
 from fedpcs.report.page import Drawing, Table, Verdict

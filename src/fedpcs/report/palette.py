@@ -19,7 +19,7 @@ CRIMSON, VIOLET = "#9B1C31", "#5A3FC0"
 
 _SOLID = "solid"
 _CSS = {_SOLID: "solid", style.DASHES: "dashed", style.DOTS: "dotted"}
-_MOST_LETTERS = 24
+_MOST_LETTERS = 32
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def short(name: str, *, most_letters: int = _MOST_LETTERS) -> str:
 
     Example:
         >>> short("mypackage.samplers:Cheap$"), short("a name that goes on and on and on")
-        ('Cheap\\$', 'a name that goes on and…')
+        ('Cheap\\$', 'a name that goes on and on and…')
     """
     last = name.rpartition(":")[2] or name
     cut = last if len(last) <= most_letters else last[: most_letters - 1].rstrip() + "…"

@@ -6,6 +6,7 @@ from fedpcs import _format
 from fedpcs.report import style
 from fedpcs.report.figures.lines import Line, config_of, lines_figure, styles_of
 from fedpcs.report.page import NothingToDraw
+from fedpcs.report.palette import LineStyle
 from fedpcs.studies.results import Group, Series, at_common_rounds
 
 TOPIC, ORDER = "Privacy spent over rounds", 30
@@ -26,18 +27,16 @@ def draw(group: Group) -> Figure:
     level = privacy.protection.level
     if level is not None and not level.is_proven:
         note += f" No guarantee: {level.caveat}."
-    styles, lines = {}, {}
+    shown: list[tuple[LineStyle, Line]] = []
     for series in charged:
-        greatest = styles_of(group)[series.sampler]
-        median = greatest.beside("median", style.DASHES)
-        styles |= {greatest.label: greatest, median.label: median}
-        lines |= {greatest.label: greatest_of(series), median.label: median_of(series)}
+        look = styles_of(group)[series.sampler]
+        shown += [(look, greatest_of(series)), (look.beside("median", style.DASHES), median_of(series))]
     return lines_figure(
         TOPIC,
-        lines,
+        {look.label: line for look, line in shown},
         f"ε spent so far, at δ = {_format.amount(float(privacy.delta))}",
         note=note,
-        styles=styles,
+        styles={look.label: look for look, _ in shown},
         level=None if privacy.limit_epsilon is None else ("limit", float(privacy.limit_epsilon)),
         from_zero=True,
     )
