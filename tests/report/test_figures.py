@@ -13,7 +13,8 @@ from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.figures.lines import lines_figure, mean_line
 from fedpcs.report.figures.tradeoff import tradeoff_figure
 from fedpcs.report.page import NothingToDraw
-from fedpcs.studies.points import Bar, TradeOff
+from fedpcs.studies.paired import PairedDifference
+from fedpcs.studies.points import TradeOff
 
 NAN = math.nan
 ROUNDS = np.arange(1.0, 42.0, 2.0)
@@ -63,8 +64,13 @@ def test_what_has_no_finite_cost_is_named_and_not_drawn() -> None:
 
 
 def test_bars_show_mean_and_interval_and_zero() -> None:
-    bars = [Bar("gain", 0.02, 0.01, 0.03), Bar("unclear", 0.0, -0.01, 0.01), Bar("one seed", 0.01, NAN, NAN)]
-    (axes,) = bars_figure([*bars, Bar("loss", -0.02, -0.03, -0.01)], "A title").axes
+    bars = {
+        "gain": PairedDifference(0.02, 0.01, 0.03, 3),
+        "unclear": PairedDifference(0.0, -0.01, 0.01, 3),
+        "one seed": PairedDifference(0.01, -math.inf, math.inf, 1),
+        "loss": PairedDifference(-0.02, -0.03, -0.01, 3),
+    }
+    (axes,) = bars_figure(bars, "A title").axes
     assert [text.get_text() for text in axes.texts] == [
         "+2.00 [+1.00, +3.00]",
         "+0.00 [−1.00, +1.00]",
@@ -72,14 +78,14 @@ def test_bars_show_mean_and_interval_and_zero() -> None:
         "−2.00 [−3.00, −1.00]",
     ]
     intervals = [tuple(line.get_xdata()) for line in axes.lines if line.get_linewidth() == 2.4]
-    assert np.allclose(intervals, [(1.0, 3.0), (-1.0, 1.0), (NAN, NAN), (-3.0, -1.0)], equal_nan=True)
+    assert np.allclose(intervals, [(1.0, 3.0), (-1.0, 1.0), (-math.inf, math.inf), (-3.0, -1.0)])
     assert list(axes.lines[-1].get_xdata()) == [0.0, 0.0]
 
 
 def test_nothing_measured_is_nothing_to_draw() -> None:
     for draw in (
         lambda: tradeoff_figure([TradeOff("a", "r", math.inf, 0.0, 0.5, 0.1)], "epsilon", "A title"),
-        lambda: bars_figure([Bar("a", NAN, NAN, NAN)], "A title"),
+        lambda: bars_figure({"a": PairedDifference(NAN, NAN, NAN, 1)}, "A title"),
     ):
         with pytest.raises(NothingToDraw):
             draw()
@@ -90,6 +96,6 @@ def test_names_are_not_read_as_mathematics_and_equal_figures_are_the_same_bytes(
     for draw in (
         lambda: tradeoff_figure(points, "epsilon", "A $title_{$"),
         lambda: lines_figure("A title", {"$x_{$": mean_line(ROUNDS, VALUES.T)}, "loss"),
-        lambda: bars_figure([Bar("$x^{$", 1.0, 0.0, 2.0)], "A title"),
+        lambda: bars_figure({"$x^{$": PairedDifference(1.0, 0.0, 2.0, 3)}, "A title"),
     ):
         assert as_svg(draw()) == as_svg(draw())

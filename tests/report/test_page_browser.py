@@ -20,7 +20,8 @@ from fedpcs.report.figures.lines import lines_figure, mean_line
 from fedpcs.report.figures.tradeoff import tradeoff_figure
 from fedpcs.report.page import Drawing, Page, Table
 from fedpcs.report.render import write_page
-from fedpcs.studies.points import Bar, TradeOff
+from fedpcs.studies.paired import PairedDifference
+from fedpcs.studies.points import TradeOff
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -128,10 +129,10 @@ def demo() -> Page:
         for k, name in enumerate(SAMPLERS)
         for j, rule in enumerate(("hajek", "precision"))
     ]
-    bars = [
-        Bar("without the precision-weighted aggregation rule", -0.01, -0.02, 0.01),
-        Bar("b", 0.1, math.nan, math.nan),
-    ]
+    bars = {
+        "without the precision-weighted aggregation rule": PairedDifference(-0.01, -0.02, 0.01, 3),
+        "b": PairedDifference(0.1, -math.inf, math.inf, 1),
+    }
     wide = Table(
         "Wide", tuple(f"a rather long heading {k}" for k in range(9)), (tuple("1,234.56 ± 7.89" for _ in range(9)),)
     )

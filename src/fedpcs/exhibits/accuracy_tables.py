@@ -30,9 +30,9 @@ from fedpcs.exhibits.trials import (
     UNMOVED,
     Setting,
     Trained,
-    bars_drawing,
 )
 from fedpcs.report.columns import COST, NOISE, Column, accuracy_text
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table
 from fedpcs.studies.grid import Cell, hajek_or_own
@@ -280,7 +280,7 @@ def _skew_tables(results: Trained) -> Iterable[Table]:
 def _skew_drawings(results: Trained) -> Iterable[Drawing]:
     title = "Accuracy under Dirichlet(0.5) minus IID"
     for place, costs in skew_costs(results).items():
-        yield bars_drawing(f"cost of skew {place}", costs, title, f"{place}; same seeds.")
+        yield Drawing(f"cost of skew {place}", partial(bars_figure, costs, title, f"{place}; same seeds."))
 
 
 def _variant(title: str, gather: Callable[[Request], Gathered[Trained]]) -> Exhibit[Trained]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from fedpcs import _validate
@@ -24,13 +23,10 @@ from fedpcs.exhibits.exhibit import Gathered, Request
 from fedpcs.exhibits.paper_numbers import SAMPLERS, SPLITS
 from fedpcs.exhibits.registry import Profile
 from fedpcs.learning.datasets import DATASETS
-from fedpcs.report.figures.bars import bars_figure
-from fedpcs.report.page import Drawing, Page, Table
+from fedpcs.report.page import Page, Table
 from fedpcs.report.study_page import REFERENCE as REFERENCE
 from fedpcs.report.study_page import comparison_page
 from fedpcs.studies.grid import Cell, hajek_or_own, make_cells, make_sweep_config
-from fedpcs.studies.paired import PairedDifference
-from fedpcs.studies.points import Bar
 from fedpcs.studies.results import Group, TrialData, group
 from fedpcs.trial.config import load_run_config
 
@@ -193,9 +189,3 @@ def table_cells(
 def split_by_split(cells: Sequence[Cell]) -> list[Cell]:
     """Return cells in the order in which they are run: whoever stops has one whole table rather than two halves."""
     return sorted(cells, key=lambda cell: SPLITS.index(cell.config.data.partition))
-
-
-def bars_drawing(topic: str, gains: Mapping[str, PairedDifference], title: str, note: str) -> Drawing:
-    """Return a drawing of differences with their intervals, one below the other."""
-    bars = [Bar(label, found.mean, found.low, found.high) for label, found in gains.items()]
-    return Drawing(topic, partial(bars_figure, bars, title, note))

@@ -114,7 +114,7 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def legend(axes: Axes, handles: Sequence[Line2D] | None = None) -> None:
-    """Name a panel's lines right of it, those with a label, the highest at its end first."""
+    """Name a panel's lines below it, those with a label, the highest at its end first."""
     shown = list(axes.get_lines() if handles is None else handles)
     named = {str(line.get_label()): line for line in shown if not str(line.get_label()).startswith("_")}
     if handles is None:
@@ -122,13 +122,13 @@ def legend(axes: Axes, handles: Sequence[Line2D] | None = None) -> None:
     axes.legend(
         list(named.values()),
         list(named),
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        ncols=2,
         frameon=False,
         fontsize=8.5,
         labelcolor="linecolor",
-        handlelength=2.0,
-        borderaxespad=0.0,
+        borderaxespad=4.5,  # in letters: below the ticks and what they are
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 from fedpcs.report import style
 from fedpcs.report.page import NothingToDraw
 from fedpcs.report.palette import DARK_VERMILION, short
-from fedpcs.studies.points import Bar
+from fedpcs.studies.paired import PairedDifference
 
 
 def draw_amounts(
@@ -40,17 +40,17 @@ def draw_amounts(
     axes.set_xlabel(xlabel)
 
 
-def bars_figure(bars: Sequence[Bar], title: str, note: str = "") -> Figure:
+def bars_figure(differences: Mapping[str, PairedDifference], title: str, note: str = "") -> Figure:
     """Draw differences in accuracy with their intervals, from top to bottom; filled if clear of zero.
 
     Raises:
-        NothingToDraw: There are no bars.
+        NothingToDraw: There are none.
     """
-    shown = [bar for bar in bars if math.isfinite(bar.mean)]
+    shown = {label: one for label, one in differences.items() if math.isfinite(one.mean)}
     if not shown:
         raise NothingToDraw("Nothing has been measured yet: there are no means to draw.")
     figure, (axes,) = style.new_figure(title, note=note, height_inches=1.9 + 0.36 * len(shown))
-    for row, bar in enumerate(shown):
+    for row, bar in enumerate(shown.values()):
         colour = style.BLUE if bar.low > 0.0 else DARK_VERMILION if bar.high < 0.0 else style.GREY
         axes.plot([100.0 * bar.low, 100.0 * bar.high], [row, row], color=colour, linewidth=2.4)
         face = "white" if colour == style.GREY else colour
@@ -59,7 +59,7 @@ def bars_figure(bars: Sequence[Bar], title: str, note: str = "") -> Figure:
         axes.text(1.02, row, _interval_text(bar), color=colour, **place)
     axes.axvline(0.0, color=style.INK, linewidth=0.9, zorder=1.0)
     axes.set_ylim(len(shown) - 0.45, -0.55)
-    labels = [textwrap.fill(short(bar.label, most_letters=80), 24) for bar in shown]
+    labels = [textwrap.fill(short(label, most_letters=80), 24) for label in shown]
     axes.set_yticks(range(len(shown)), labels, fontsize=8.5)
     axes.grid(visible=False, axis="y")
     axes.grid(axis="x", color=style.GRID, linewidth=0.8)
@@ -69,6 +69,6 @@ def bars_figure(bars: Sequence[Bar], title: str, note: str = "") -> Figure:
     return figure
 
 
-def _interval_text(bar: Bar) -> str:
+def _interval_text(bar: PairedDifference) -> str:
     mean, low, high = (f"{100.0 * value:+.2f}".replace("-", "−") for value in (bar.mean, bar.low, bar.high))
     return f"{mean} [{low}, {high}]" if math.isfinite(bar.low) and math.isfinite(bar.high) else mean
