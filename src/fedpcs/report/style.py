@@ -32,6 +32,7 @@ _WIDTH_INCHES = 8.0
 _FEW_ROUNDS = 12
 # Letters that fit above a figure, below it, and above a panel on a page.
 _TITLE_LETTERS, _NOTE_LETTERS, _CAPTION_LETTERS = 76, 118, 48
+_SHORT_NAME = 22  # letters, of which two names stand side by side on a page
 
 
 def new_figure(
@@ -122,9 +123,9 @@ def legend(axes: Axes, handles: Sequence[Line2D] | None = None) -> None:
     axes.legend(
         list(named.values()),
         list(named),
-        loc="upper left",
-        bbox_to_anchor=(0.0, 0.0),
-        ncols=2,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=2 if max(map(len, named), default=0) <= _SHORT_NAME else 1,
         frameon=False,
         fontsize=8.5,
         labelcolor="linecolor",

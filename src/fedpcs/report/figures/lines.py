@@ -47,7 +47,7 @@ def mean_line(places: FloatArray, values: FloatArray) -> Line:
 
 def lines_figure(title: str, lines: Mapping[str, Line], ylabel: str, *, note: str = "", **look: Any) -> Figure:
     """Draw lines by name in a figure of their own; `look` is what `draw_lines` is told."""
-    figure, (axes,) = style.new_figure(title, note=note, height_inches=3.4 + 0.1 * len(lines))
+    figure, (axes,) = style.new_figure(title, note=note, height_inches=3.4 + 0.12 * len(lines))
     draw_lines(axes, lines, ylabel, **look)
     return figure
 

@@ -24,13 +24,13 @@ def draw(group: Group) -> Figure:
     for look, samplers in games_played(group):
         shown += [
             (look, line_of(samplers, lambda line: line.realised_mean_budget)),
-            (look.beside("clients drawn", style.DASHES), line_of(samplers, _mean_drawn)),
+            (look.beside("drawn", style.DASHES), line_of(samplers, _mean_drawn)),
             (look.beside("announced", style.DOTS), announced(samplers, "mean_budget")),
         ]
     lines = {look.label: replace(line, low=None, high=None) for look, line in shown if line is not None}
     if not lines:
         raise NothingToDraw("No budgets to draw: nobody has played yet, or nothing depends on budgets here.")
-    note = "Mean over clients and seeds of what a client spends if drawn."
+    note = "What a client spends if drawn: mean over all clients and seeds; dashed, over those drawn."
     return lines_figure(TOPIC, lines, "budget, ρ of zCDP", note=note, styles={look.label: look for look, _ in shown})
 
 
