@@ -94,7 +94,6 @@ STILL_MANY_IMPORTS = {
     "fedpcs.deploy.server_app",
     "fedpcs.engines.flower.client_books",
     "fedpcs.engines.flower.strategy",
-    "fedpcs.exhibits.useful_privacy",
     "fedpcs.learning.server",
     "fedpcs.trial.assemble",
     "fedpcs.trial.loop",

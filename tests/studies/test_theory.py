@@ -91,9 +91,9 @@ def test_tables_and_figures_say_what_they_show(assessed, capsys):
     assert "From the log alone" not in said  # its gradients are clipped
     found = assess_quadratic(num_rounds=30, num_trajectories=100)
     for figure, words in (
-        (theory_figures.progress_figure(trials), "no more than its bound"),
-        (theory_figures.account_figure(trials), "takes back most"),
-        (theory_figures.quadratic_figure(found), "times what is measured"),
+        (theory_figures.progress_figure(trials), "under its bound"),
+        (theory_figures.account_figure(trials), "took it back"),
+        (theory_figures.quadratic_figure(found), "under its bounds"),
     ):
         assert words in figure.get_suptitle().replace("\n", " ")
 
