@@ -31,8 +31,9 @@ from fedpcs.learning.server_values import ServerPlan
 from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.records import RoundRecord
+from fedpcs.trial.rounds.loop import run_trial
+from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.store import TrialStore
 
 NUM_ROUNDS = 12

@@ -9,7 +9,6 @@ from made_records import a_round
 
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.progress import SweepDisplay
-from fedpcs.trial import progress_bar
 from fedpcs.trial.config import make_run_config
 from fedpcs.trial.progress import Display
 

@@ -19,9 +19,10 @@ from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.noise import FastNoise
 from fedpcs.trial import loop as runner
-from fedpcs.trial.assemble import Trial, dealt_out, sampler_of, server_plan
+from fedpcs.trial.assemble import Trial, dealt_out, sampler_of
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.schedule import make_schedule
+from fedpcs.trial.server_plan import server_plan
 from fedpcs.trial.store import TrialStore
 
 BATCH, RATE, CLIP, CLIENTS = 16, 0.2, 0.3, 12

@@ -45,7 +45,7 @@ from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.progress import plan_words
 from fedpcs.studies.results import Study, against, best_of, group
-from fedpcs.trial import schedule_store, train
+from fedpcs.trial import schedule, train
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
 from fedpcs.trial.run_store import locked
@@ -191,14 +191,14 @@ def test_games_are_solved_once(tmp_path):
 
 @pytest.mark.slow
 def test_a_game_without_an_equilibrium_costs_only_those_who_play_it(tmp_path, monkeypatch):
-    solved = schedule_store.make_schedule
+    solved = schedule.make_schedule
 
     def unsolved(config, sampler):
         if "budget" in sampler.reads:
             raise NotConverged("no equilibrium", None)
         return solved(config, sampler)
 
-    monkeypatch.setattr(schedule_store, "make_schedule", unsolved)
+    monkeypatch.setattr(schedule, "make_schedule", unsolved)
     values = {**TINY, "seeds": [0], "set": {**TINY["set"], "privacy.mode": "paper"}}
     by_budget, at_random = make_cells(make_sweep_config(values))
     store = CellStore(tmp_path)

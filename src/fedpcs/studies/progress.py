@@ -10,7 +10,7 @@ from rich.progress import TextColumn
 
 from fedpcs import _format
 from fedpcs.studies.grid import Cell
-from fedpcs.trial.progress_bar import ProgressBar
+from fedpcs.trial.progress import ProgressBar
 
 
 def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: int, num_games: int) -> str:

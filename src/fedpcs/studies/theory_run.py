@@ -27,7 +27,7 @@ from fedpcs.theory.estimates import Estimates, from_log
 from fedpcs.trial import checkpoint
 from fedpcs.trial.assemble import dealt_out, load_for
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.observer import Observer, Silent
+from fedpcs.trial.progress import Observer, Silent
 from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.run import start_run
 from fedpcs.trial.run_store import RunStore

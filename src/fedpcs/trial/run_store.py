@@ -98,9 +98,15 @@ class RunStore:
         if note not in before.notes:
             self.write_manifest(before.model_copy(update={"notes": [*before.notes, note]}))
 
-    def finish(self, result: StudyResult) -> None:
-        """Write the result: the run is done."""
-        write_json(self.folder / "result.json", result.model_dump())
+    def finish(self, config: RunConfig) -> None:
+        """Write the result, made of all trials': the run is done."""
+        trials = [self.trial(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
+        found = [trial for trial in trials if trial is not None]
+        is_exhausted = all(one.ended_by == "budget" for one in found)
+        write_json(
+            self.folder / "result.json",
+            StudyResult(name=config.name, trials=found, is_exhausted=is_exhausted).model_dump(),
+        )
 
 
 def create_run(folder: Path, config: RunConfig, manifest: Manifest) -> RunStore:

@@ -164,6 +164,10 @@ class TrialStore:
         """Write the result: the trial is done."""
         write_json(self.folder / "result.json", result.model_dump())
 
+    def write_seconds(self, seconds: float) -> None:
+        """Write down how long a trial took that was never stopped; sweeps plan by it."""
+        write_json(self.folder / "seconds.json", round(seconds, 3))
+
 
 def _whole(lines: list[bytes]) -> list[bytes]:
     return [line for line in lines if line.endswith(b"\n")]
