@@ -146,6 +146,9 @@ def _wanted(detail: Any) -> str:
         "list_type": "a list, such as [1, 2]",
         "float_parsing": "a number",
         "int_parsing": "a whole number",
+        "multiple_of": "a whole number"
+        if limits.get("multiple_of") == 1
+        else f"a multiple of {limits.get('multiple_of')}",
     }
     words: str = detail["msg"].removeprefix("Input should be ").replace("a valid integer", "a whole number")
     return named.get(detail["type"], words.replace("a valid ", "a "))

@@ -19,7 +19,7 @@ RECORD = a_round(0, accuracy=0.5, spent={"num_clients": 3, "rho": EPSILON, "epsi
 @pytest.fixture
 def err(monkeypatch):
     """Standard error of a pipe, with a minute that lasts a hundredth of a second."""
-    monkeypatch.setattr(progress_bar, "LINE_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
     return io.StringIO()
 
 

@@ -19,19 +19,26 @@ from faulty_federation import (
     prepared,
     rewards,
     tiny,
-    without,
 )
 
 from fedpcs.engines.inprocess import InProcessEngine
-from fedpcs.errors import BudgetExhausted, Interrupted, InvalidInput, NotConverged, QuorumNotReached, WrongDevice
+from fedpcs.errors import (
+    BudgetExhausted,
+    DeviceLost,
+    Interrupted,
+    InvalidInput,
+    NotConverged,
+    QuorumNotReached,
+    WrongDevice,
+)
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import ClientFailure
 from fedpcs.privacy.budget import Rho
 from fedpcs.report import study as run_report
-from fedpcs.trial import loop as runner
-from fedpcs.trial import run, run_store
+from fedpcs.trial import run_store, session, setup
 from fedpcs.trial.checkpoint import latest
 from fedpcs.trial.progress import Display
+from fedpcs.trial.rounds import one_round
 from fedpcs.trial.run import raise_if_exhausted, resume_run, start_run
 from fedpcs.trial.store import TrialStore
 
@@ -258,19 +265,21 @@ def test_or_the_last_certified_schedule_stands_and_the_log_says_so(tmp_path, mon
     monkeypatch.setattr("fedpcs.trial.replanning.replanned", unsolved)
     one = start_run(kept, tmp_path / "kept", None, Watcher()).trial("random", 0)
     other = start_run(never, tmp_path / "never", None, Watcher()).trial("random", 0)
-    told = [record for record in one.rounds() if "replanned" in record]
-    assert [record["round"] for record in told] == [2]
-    assert "kept" in told[0]["replanned"]
-    assert "residual" in told[0]["because"]
-    same = [without(record, "replanned", "because") for record in one.rounds()]
-    assert same == other.rounds()
+    told = [record for record in one.rounds() if record.replanned]
+    assert [record.round for record in told] == [2]
+    assert "kept" in told[0].replanned
+    assert "residual" in told[0].because
+    unknown = {"replanned": None, "because": None}
+    assert [record.model_copy(update=unknown) for record in one.rounds()] == [
+        record.model_copy(update=unknown) for record in other.rounds()
+    ]
 
 
 def test_a_game_solved_again_is_certified_and_logged(tmp_path):
     store = start_run(tiny(**CHANGING, game={"replan": "on-change"}), tmp_path / "run", None, Watcher())
-    (told,) = [record for record in store.trial("random", 0).rounds() if "replanned" in record]
-    assert told["round"] == 2
-    assert told["exploitability"] <= 1e-3
+    (told,) = [record for record in store.trial("random", 0).rounds() if record.replanned]
+    assert told.round == 2
+    assert told.exploitability <= 1e-3
 
 
 def test_a_reward_for_every_round_can_be_replanned(tmp_path):
@@ -299,7 +308,7 @@ def test_a_run_stopped_while_it_replans_tells_of_it_when_it_is_resumed(tmp_path,
 @contextmanager
 def stopped_in_round(round_index):
     """Ask runs to stop when they are in this round."""
-    hear = runner._hear
+    hear = one_round._hear
 
     def stopping(plan, state, opened, engine, settings):
         if opened.round_index == round_index:
@@ -307,7 +316,7 @@ def stopped_in_round(round_index):
         return hear(plan, state, opened, engine, settings)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "_hear", stopping)
+        patch.setattr(one_round, "_hear", stopping)
         with pytest.raises(Interrupted, match=f"stopped in round {round_index}"):
             yield
 
@@ -362,25 +371,25 @@ def test_without_the_device_a_run_stops_or_goes_on_as_its_policy_says(tmp_path):
 
 def test_a_device_lost_between_start_and_resume_is_noted(tmp_path, monkeypatch):
     config = tiny(engine={"kind": "in-process", "device": "cuda", "if_device_lost": "cpu"})
-    there = run.device_of
-    monkeypatch.setattr(run, "device_of", lambda _: ("cpu", []))  # stands for a device that is there
+    there = session.device_of
+    monkeypatch.setattr(session, "device_of", lambda _: ("cpu", []))  # stands for a device that is there
     with stopped_in_round(1):
         start_run(config, tmp_path / "run", None, Watcher())
     assert run_store.RunStore(tmp_path / "run").manifest["notes"] == []
-    monkeypatch.setattr(run, "device_of", there)
+    monkeypatch.setattr(session, "device_of", there)
     assert "CPU" in str(resume_run(tmp_path / "run", Watcher()).manifest["notes"])
 
 
 def test_a_device_lost_in_a_round_is_told_from_other_failures(tmp_path):
-    with pytest.raises(run.DeviceLost, match="round 1"):
+    with pytest.raises(DeviceLost, match="round 1"):
         play(tmp_path, faults=[Fault("device", rounds=(1,))])
 
 
 def test_after_a_lost_device_the_run_goes_on_on_the_cpu_by_policy(tmp_path, monkeypatch):
     """The first engine's device fails in round 1; the second engine is on the CPU."""
     config = tiny(engine={"kind": "in-process", "device": "cuda", "if_device_lost": "cpu"})
-    monkeypatch.setattr(run, "device_of", lambda _: ("cuda", []))  # as if it were there
-    monkeypatch.setattr(run, "_engine", lossy_engine)
+    monkeypatch.setattr(session, "device_of", lambda _: ("cuda", []))  # as if it were there
+    monkeypatch.setattr(setup, "engine_of", lossy_engine)
     watcher = Watcher()
     store = start_run(config, tmp_path / "run", None, watcher)
     assert store.trial("random", 0).result["rounds"] == 3
@@ -389,7 +398,7 @@ def test_after_a_lost_device_the_run_goes_on_on_the_cpu_by_policy(tmp_path, monk
 
 
 @contextmanager
-def lossy_engine(config, plan, model, data):
+def lossy_engine(config, session, plan, model, data):
     """In-process clients that compute on the CPU, and fail in round 1 if they are told to be elsewhere."""
     faults = [Fault("device", rounds=(1,))] if plan.client.device != "cpu" else []
     client = dataclasses.replace(plan.client, device="cpu")

@@ -472,9 +472,9 @@ def longer(commands):
 
 def stopped(commands, folder, signals, **changes):
     """Start a run, signal it in its fourth round; return (configuration file, what it said and how it ended)."""
-    config = folder / "config.toml"
-    config.write_text(as_toml(tiny(rounds=LONGER, **changes)))
-    log = trial_of(folder / "run").log
+    config, asked = folder / "config.toml", tiny(rounds=LONGER, **changes)
+    config.write_text(as_toml(asked))
+    log = RunStore(folder / "run").trial_of(asked).log
     answer = commands.run("run", config, "--out", folder / "run", signals=signals, once=f"{log}:3")
     assert answer["status"] == 130, answer
     assert "Traceback" not in answer["said"]
@@ -515,8 +515,9 @@ def test_the_command_is_killed_interrupted_and_resumed_and_leaves_no_process(tmp
     """kill −9, then Ctrl-C to the whole process group: as it happens at a terminal, with workers."""
     config = tmp_path / "config.toml"
     endless = {"rounds": 20_000, "evaluate_every": 20_000, "privacy": {"mode": "none"}}  # and no game to solve
-    config.write_text(as_toml(tiny(**endless, engine={"kind": "workers"})))
-    log = trial_of(tmp_path / "run").log
+    asked = tiny(**endless, engine={"kind": "workers"})
+    config.write_text(as_toml(asked))
+    log = RunStore(tmp_path / "run").trial_of(asked).log
     with fedpcs("run", config, "--out", tmp_path / "run") as process:
         family = once_in_round(3, log, process)
         process.kill()

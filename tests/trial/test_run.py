@@ -17,8 +17,8 @@ from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.sampling import SAMPLERS
-from fedpcs.trial import server_plan as trial_plan
 from fedpcs.trial import run
+from fedpcs.trial import server_plan as trial_plan
 from fedpcs.trial.records import StudyResult
 from fedpcs.trial.run_store import RunStore
 

@@ -69,8 +69,6 @@ def comparison_page(
         missing: Cells that are not done.
         command: What runs a sweep again.
         config: Of a run: as given, with all samplers and seeds.
-        commands: How to run it again, each with what it does.
-        configs: What settings are shown of; those of the trials if empty.
     """
     groups, done = group(trials), [one for one in trials if one.is_done]
     configs = [one.cell.config for one in trials] if config is None else [config]
@@ -82,7 +80,7 @@ def comparison_page(
         warnings=tuple(warnings_of(trials, missing, failures or {})),
         tables=tuple(study_tables(groups)),
         drawings=tuple(drawing for one in groups for drawing in drawings_of(one, one.words if groups[1:] else "")),
-        privacy=privacy_text(trials),
+        privacy=privacy_text(configs, trials),
         settings=settings_of(configs),
         commands=_sweep_commands(command, done) if config is None else (_run_command(config, trials),),
         provenance=provenance(trials),
@@ -128,15 +126,15 @@ def _span(values: Iterable[int]) -> str:
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,}–{found[-1]:,}"
 
 
-def privacy_text(trials: Sequence[TrialData]) -> tuple[str, ...]:
+def privacy_text(configs: Sequence[RunConfig], trials: Sequence[TrialData]) -> tuple[str, ...]:
     """Return what is promised to clients, and what must be said beside it."""
     done = [one for one in trials if one.is_done]
-    promises = [promise(one.cell.config.privacy, [one.outcome] if one.is_done else []) for one in done or trials]
-    sentences = list(dict.fromkeys(promises))
+    kept = [promise(one.cell.config.privacy, [one.outcome]) for one in done]
+    sentences = list(dict.fromkeys(kept or [promise(config.privacy) for config in configs]))
     sentences += dict.fromkeys(
         f"{one.cell.sampler}: {one.outcome.disclosure}." for one in done if one.outcome.disclosure
     )
-    if any(one.cell.config.privacy.is_private for one in trials):
+    if any(config.privacy.is_private for config in configs):
         sentences.append(
             "No amplification by sampling clients or batches is claimed: ρ adds up over a client's releases."
         )

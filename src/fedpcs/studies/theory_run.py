@@ -27,6 +27,7 @@ from fedpcs.theory.estimates import Estimates, from_log
 from fedpcs.trial import checkpoint
 from fedpcs.trial.assemble import dealt_out, load_for
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.identity import alone
 from fedpcs.trial.progress import Observer, Silent
 from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.run import start_run
@@ -169,20 +170,17 @@ def _made_again(
     config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Observer
 ) -> tuple[list[RoundRecord], list[Values]]:
     """Run one trial again; return its log and the model after each round."""
-    settings = {name: value for name, value in config.sampling.settings.items() if name == sampler}
     kind = "workers" if config.engine.kind == "flower" else config.engine.kind
-    again = config.model_copy(
+    again = alone(config, sampler, seed).model_copy(
         update={
-            "seeds": [seed],
             "checkpoint_every": 1,
             "tensorboard": False,
-            "sampling": config.sampling.model_copy(update={"samplers": [sampler], "settings": settings}),
             "engine": config.engine.model_copy(update={"kind": kind}),
         }
     )
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "run"
-        recorder = _Recorder(RunStore(folder).trial(sampler, seed).checkpoints, watcher)
+        recorder = _Recorder(RunStore(folder).trial_of(again).checkpoints, watcher)
         start_run(again, folder, data_dir, recorder, games=games if games.exists() else None)
     return recorder.lines, recorder.models
 
