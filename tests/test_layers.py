@@ -92,26 +92,18 @@ STILL_MANY_IMPORTS = {
     "fedpcs.cli.studies",
     "fedpcs.deploy.announcer",
     "fedpcs.deploy.node_settings",
-    "fedpcs.deploy.server_app",
     "fedpcs.engines.flower.client_books",
     "fedpcs.engines.flower.strategy",
     "fedpcs.exhibits.useful_privacy",
-    "fedpcs.learning.server",
     "fedpcs.studies.theory_run",
-    "fedpcs.trial.assemble",
-    "fedpcs.trial.loop",
-    "fedpcs.trial.run",
-    "fedpcs.trial.train",
 }
 STILL_MANY_FILES = {
     "game",
     "learning",
     "sampling",
-    "trial",
 }
 STILL_LONG = {
     "fedpcs.cli.games.solve",
-    "fedpcs.deploy.server_app._run",
     "fedpcs.game._kernels.tabulate",
 }
 

@@ -9,6 +9,7 @@ from made_records import a_round
 
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.progress import SweepDisplay
+from fedpcs.trial import progress
 from fedpcs.trial.config import make_run_config
 from fedpcs.trial.progress import Display
 
