@@ -261,3 +261,28 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def refuse_open(path: Path, mode: int) -> None:
+    """Refuse a file or folder that other users of this machine may look into.
+
+    Raises:
+        InvalidInput: It is one; says which command closes it.
+    """
+    if mode & 0o077:
+        wanted, what = ("700", "folder") if stat.S_ISDIR(mode) else ("600", "file")
+        raise InvalidInput(
+            f"{path}: other users of this machine may use this {what} (mode {stat.S_IMODE(mode):04o}). "
+            f"Run: chmod {wanted} {path}"
+        )
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that is its owner's alone, or check that it is one.
+
+    Raises:
+        InvalidInput: It is there, and other users may look into it.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_open(path, path.stat().st_mode)
+    return path

@@ -15,7 +15,8 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.clientapp import ClientApp
 
-from fedpcs.deploy.node_settings import NodeSettings, conditions_of, read_settings, settings_path
+from fedpcs.deploy.node_settings import NodeSettings, conditions_of
+from fedpcs.deploy.settings_file import read_settings, settings_path
 from fedpcs.engines.flower.client_app import Member, kept_here, make_client_app, refusals_logged
 from fedpcs.engines.flower.conditions import refuse_outside
 from fedpcs.errors import FedpcsError

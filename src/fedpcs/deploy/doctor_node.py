@@ -6,8 +6,9 @@ from pathlib import Path
 
 from fedpcs import _format
 from fedpcs._check import Check, noted
-from fedpcs.deploy.node_settings import NodeSettings, conditions_of, read_settings
-from fedpcs.engines.flower.client_books import refuse_open
+from fedpcs._files import refuse_open
+from fedpcs.deploy.node_settings import NodeSettings, conditions_of
+from fedpcs.deploy.settings_file import read_settings
 from fedpcs.engines.flower.conditions import refuse_outside
 from fedpcs.errors import FedpcsError
 from fedpcs.privacy import PrivacyLedger
