@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._outside import printable
-from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
+from fedpcs.errors import CorruptFile, FedpcsError, InUse, InvalidInput
 
 PRIVATE_FOLDER = 0o700  # for `mkdir`: its owner's alone
 NEW_RUN = "Put back a copy, or start a new run."
@@ -220,6 +220,48 @@ def lock_at_once(handle: int) -> bool:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
     return False
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder: one process at a time. The system lets go when the process ends, however it ends.
+
+    Raises:
+        InUse: Another process has it.
+        InvalidInput: It cannot be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
+    try:
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        handle = open_own(folder / "lock")
+    except OSError as error:
+        if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
+        raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
+    try:
+        if not lock_at_once(handle):
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise InUse(
+                f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
+            )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(folder: Path) -> bool:
+    """Say whether a process works on a run's folder at this moment."""
+    try:
+        handle = open_own(folder / "lock", os.O_RDWR, creates=False)
+    except OSError:  # no such file, or something else of that name: no process of ours holds it
+        return False
+    try:
+        return not lock_at_once(handle)
+    finally:
+        os.close(handle)
 
 
 def open_private(path: Path) -> BinaryIO:

@@ -17,10 +17,10 @@ from tiny_runs import tiny
 
 from fedpcs import _files
 from fedpcs._chain import START, hash_at_end, sealed_line
+from fedpcs._files import is_locked, locked
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.trial.config import load_run_config
 from fedpcs.trial.run import start_run
-from fedpcs.trial.run_store import is_locked, locked
 
 GAME = {"num_clients": 6, "last_round": 3, "cohort_size": 2, "reward": 6.0, "accuracy_scale": 10.0}
 

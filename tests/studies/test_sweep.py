@@ -21,6 +21,7 @@ from command_line import fedpcs
 from scipy import stats
 from typer.testing import CliRunner
 
+from fedpcs._files import locked
 from fedpcs.cli import app, study_table
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
 from fedpcs.exhibits import exhibit, reproduce
@@ -48,7 +49,6 @@ from fedpcs.studies.results import Study, against, best_of, group
 from fedpcs.trial import schedule, train
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
-from fedpcs.trial.run_store import locked
 
 TINY = {
     "base": "default",

@@ -6,17 +6,19 @@ from collections.abc import Callable
 
 from fedpcs.errors import InvalidInput
 from fedpcs.learning.protocol import MEASURES
-from fedpcs.sampling import Sampler
+from fedpcs.trial.assemble import sampler_of
+from fedpcs.trial.config import RunConfig
 
 _ASKED = ("label_counts", "update_norm", "loss")
 
 
-def check_served(sampler: Sampler, say: Callable[[str], None]) -> None:
+def check_served(config: RunConfig, say: Callable[[str], None]) -> None:
     """Refuse a sampler that reads what clients of a deployment do not tell; say if it measures what is private.
 
     Raises:
         InvalidInput: It does.
     """
+    sampler = sampler_of(config, config.sampling.samplers[0])
     if private := [name for name in _ASKED if name in sampler.reads]:
         raise InvalidInput(
             f"sampler {sampler.name} reads {', '.join(private)} of every client, which clients of a deployment do not "

@@ -12,17 +12,17 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
+from fedpcs._files import locked
 from fedpcs.deploy.federation import Federation
 from fedpcs.deploy.operator import Operator, one_line
 from fedpcs.deploy.roster import Roster, roster_of
 from fedpcs.deploy.served_samplers import check_served
 from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.guarded_grid import GuardedGrid
-from fedpcs.trial.assemble import sampler_of
 from fedpcs.trial.config import RunConfig, load_run_config
 from fedpcs.trial.identity import alone
 from fedpcs.trial.run import carry_on
-from fedpcs.trial.run_store import RunStore, check_same, create_run, locked, make_manifest, open_run
+from fedpcs.trial.run_store import RunStore, check_same, make_manifest, open_run
 from fedpcs.trial.session import Session, open_session
 
 # Flower's nodes and server look for messages every three seconds.
@@ -88,7 +88,7 @@ def serve(
     config = alone(config, config.sampling.samplers[0], config.seeds[0])
     # A round that is done over is charged to its clients again, whose noise is new: none is, if each is saved.
     config = config.model_copy(update={"checkpoint_every": 1})
-    check_served(sampler_of(config, config.sampling.samplers[0]), say)
+    check_served(config, say)
     session = open_session(config, data_dir, folder / "games", Operator(say))
     session.identity = session.identity.model_copy(update={"num_train": None})  # those records are not read
     with locked(folder):
@@ -112,7 +112,9 @@ def serve(
 def _opened(folder: Path, config: RunConfig, session: Session) -> RunStore:
     manifest = make_manifest(config, session.identity, session.data_dir, list(session.notes))
     if not (folder / "manifest.json").exists():
-        return create_run(folder, config, manifest)
+        store = RunStore(folder)
+        store.begin(config, manifest)
+        return store
     store = open_run(folder)
     check_same(store, manifest, force=False)
     return store

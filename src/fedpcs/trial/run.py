@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from fedpcs._files import locked
 from fedpcs._processes import refuse_import_of_script
 from fedpcs._stop_signal import stop_signal
 from fedpcs.errors import BudgetExhausted, InvalidInput
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.identity import alone
 from fedpcs.trial.progress import Observer, Silent
-from fedpcs.trial.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
+from fedpcs.trial.run_store import RunStore, check_same, make_manifest, open_run
 from fedpcs.trial.session import Session, open_session, prepare
 from fedpcs.trial.setup import SetUp, simulated
 from fedpcs.trial.simulated import federated
@@ -39,9 +40,10 @@ def start_run(
     observer = observer or Silent()
     session = open_session(config, data_dir, games or folder / "games", observer)
     prepare(config, session)
-    check_free(folder)
+    store = RunStore(folder)
+    store.check_free()
     with locked(folder):
-        store = create_run(folder, config, make_manifest(config, session.identity, data_dir, list(session.notes)))
+        store.begin(config, make_manifest(config, session.identity, data_dir, list(session.notes)))
         with federated(session, config), stop_signal() as stopping:
             return carry_on(store, config, session, stopping.is_set)
 

@@ -12,13 +12,14 @@ from typing import Literal
 
 import torch
 
+from fedpcs._files import locked
 from fedpcs.errors import DeviceLost
 from fedpcs.learning.layout import flat_parameters, load_parameters
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.rounds.loop import run_trial
 from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.rounds.results import trial_result
-from fedpcs.trial.run_store import check_free, check_same, is_by_this_code, locked, make_manifest
+from fedpcs.trial.run_store import check_same, is_by_this_code, make_manifest
 from fedpcs.trial.session import Session
 from fedpcs.trial.setup import SetUp, simulated
 from fedpcs.trial.store import TrialStore
@@ -85,7 +86,6 @@ def _begin(config: RunConfig, store: TrialStore, session: Session, if_changed: I
         for note in session.notes:
             store.add_note(note)
         return False
-    check_free(store.folder)
     store.begin(config, now)
     return True
 
