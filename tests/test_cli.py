@@ -348,7 +348,7 @@ def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeyp
         (("reproduce", "--profile", "paper"), "--profile needs an EXHIBIT, one of accuracy-table"),
         (("reproduce", "--only-done"), "--only-done needs an EXHIBIT"),
         (("reproduce", "curves", "--dataset", ""), "got ''"),
-        (("reproduce", "welfare", "--profile", "slow"), "quick or paper"),
+        (("reproduce", "welfare", "--profile", "slow"), "not one of 'quick', 'paper'"),
         (("reproduce", "curves", "--dataset", "mnist"), "fashion-mnist"),
         (("reproduce", "trade-off", "--dataset", "cifar-10"), "Leave it out."),
         (("reproduce", "welfare", "--dataset", "cifar-10"), "reads no data"),

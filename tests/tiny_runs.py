@@ -1,6 +1,7 @@
 """Runs on a few digits that take tens of milliseconds: what the tests of whole runs share."""
 
 import functools
+from typing import Any, NamedTuple
 
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
@@ -8,6 +9,7 @@ from fedpcs.learning.client import ClientSide
 from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
+from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.assemble import Trial, dealt_out
 from fedpcs.trial.config import RunConfig
@@ -53,6 +55,14 @@ class Watcher:
         self.records.append(record)
 
 
+class Prepared(NamedTuple):
+    """All that a trial needs, made once."""
+
+    plan: ServerPlan
+    model: Any
+    data: Any
+
+
 @functools.cache
 def _prepared(text):
     config = RunConfig.model_validate_json(text)
@@ -61,11 +71,11 @@ def _prepared(text):
     sampler = make_sampler(trial.sampler, **config.sampling.settings.get(trial.sampler, {}))
     data = dealt_out(config, dataset, trial.seed)
     model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=trial.seed)
-    return server_plan(config, trial, sampler, make_schedule(config, sampler), data, model), model, data
+    return Prepared(server_plan(config, trial, sampler, make_schedule(config, sampler), data, model), model, data)
 
 
 def prepared(config):
-    """The plan, the model and the data of a configuration's first trial."""
+    """All that a configuration's first trial needs."""
     return _prepared(config.model_dump_json())
 
 

@@ -12,88 +12,31 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tiny_runs
 from fault_injection import Fault, FaultyClients, FaultyEngine
+from tiny_runs import prepared
 
 from fedpcs.engines.base import Engine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
-from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
-from fedpcs.learning.models import make_model
-from fedpcs.learning.server_values import ServerPlan
-from fedpcs.sampling import make_sampler
-from fedpcs.trial.assemble import Trial, dealt_out
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.rounds.loop import run_trial
 from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.rounds.results import Finished
-from fedpcs.trial.schedule import make_schedule
-from fedpcs.trial.server_plan import server_plan
 from fedpcs.trial.store import TrialStore
 
 ENGINES = ("in-process", "workers")
 # Of tests that are about the server; `make check-all` runs them on the other engine too.
 ENGINE = os.environ.get("FEDPCS_FAULT_ENGINE", "in-process")
-NUM_CLIENTS, COHORT = 8, 4
-
-_TABLES: dict[str, Any] = {
-    "name": "tiny",
-    "rounds": 3,
-    "data": {"num_clients": NUM_CLIENTS, "partition": "iid"},
-    "training": {"learning_rate": 0.5, "batch_size": 0},
-    "privacy": {"mode": "client", "clip_norm": 0.5},
-    "game": {"budget_unit": 0.01, "reward": 20.0},
-    "sampling": {"samplers": ["random"], "sampling_ratio": COHORT / NUM_CLIENTS},
-    "engine": {"kind": ENGINE, "num_workers": 2},
-}
+NUM_CLIENTS = 8
 
 
 def tiny(**changes: Any) -> RunConfig:
-    """The tiny run, with some of its keys changed: `tiny(rounds=4, engine={"kind": "workers"})`."""
-    tables = {name: {**value} if isinstance(value, dict) else value for name, value in _TABLES.items()}
-    for name, value in changes.items():
-        tables[name] = {**tables.get(name, {}), **value} if isinstance(value, dict) else value
-    return RunConfig.model_validate(tables)
-
-
-class Watcher:
-    """Keeps what a run says."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, words: str) -> None:
-        self.said.append(words)
-
-    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
-        pass
-
-    def round_done(self, record: dict[str, Any], seconds: float) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """All that a trial needs, made once."""
-
-    plan: ServerPlan
-    model: Any
-    data: Any
-
-
-@functools.cache
-def _prepared(text: str) -> Prepared:
-    config = RunConfig.model_validate_json(text)
-    trial = Trial(config.sampling.samplers[0], config.seeds[0])
-    dataset = load_dataset(config.data.name)
-    sampler = make_sampler(trial.sampler, **config.sampling.settings.get(trial.sampler, {}))
-    data = dealt_out(config, dataset, trial.seed)
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=trial.seed)
-    return Prepared(server_plan(config, trial, sampler, make_schedule(config, sampler), data, model), model, data)
-
-
-def prepared(config: RunConfig) -> Prepared:
-    return _prepared(config.model_dump_json())
+    """The tiny run in full batches, with some of its keys changed: `tiny(rounds=4, engine={"kind": "workers"})`."""
+    training = {"batch_size": 0, **changes.pop("training", {})}
+    engine = {"kind": ENGINE, "num_workers": 2, **changes.pop("engine", {})}
+    return tiny_runs.tiny(training=training, engine=engine, **changes)
 
 
 @dataclass(frozen=True)

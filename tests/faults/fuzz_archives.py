@@ -107,18 +107,29 @@ def _caught(call: Callable[[], object]) -> tuple[int, str]:
     return 0, ""
 
 
-def _zip(rng: Rng) -> tuple[str, bytes, bool]:
-    stream, what = io.BytesIO(), ("long", "clash", "encrypted", "method", "bomb", "bytes", "bytes", "many", "twice")
-    how = what[rng.integers(len(what))]
+ZIPS = ("long", "clash", "encrypted", "method", "bomb", "twice")
+TARS = ("long", "clash", "link", "hard link", "pipe", "device", "holes", "bomb", "name-bomb", "chain", "twice")
+_TYPES = {
+    "link": tarfile.SYMTYPE,
+    "hard link": tarfile.LNKTYPE,
+    "pipe": tarfile.FIFOTYPE,
+    "device": tarfile.CHRTYPE,
+    "holes": tarfile.GNUTYPE_SPARSE,
+}
+
+
+def spoiled_zip(how: str, content: bytes = b"content") -> bytes:
+    """Return a zip with one thing wrong, of ZIPS; a word that is none of these gives a good one."""
+    stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
-        file.writestr("set/fine.bin", rng.bytes(3000))
+        file.writestr("set/fine.bin", content)
         if how == "long":
-            file.writestr("set/" + "x" * 4000, b"")
+            file.writestr("set/" + "x" * 5000, b"")
         elif how == "clash":
             file.writestr("set/fine.bin/inside", b"a folder where there is a file")
         elif how == "bomb":
             with file.open("set/bomb", "w") as member:
-                for _ in range(40):
+                for _ in range(80):
                     member.write(bytes(5_000_000))
         elif how == "many":
             for number in range(200):
@@ -126,64 +137,59 @@ def _zip(rng: Rng) -> tuple[str, bytes, bool]:
         elif how == "twice":
             with warnings.catch_warnings(action="ignore"):
                 file.writestr("set/fine.bin", b"again")
-    content = bytearray(stream.getvalue())
-    if how in ("encrypted", "method"):
-        for mark, flags, method in ((b"PK\x03\x04", 6, 8), (b"PK\x01\x02", 8, 10)):
-            at = content.find(mark)
-            content[at + (flags if how == "encrypted" else method)] = 1 if how == "encrypted" else 97
-    if how == "bytes":
-        changed, how = mutate_bytes(bytes(content), rng)
-        return how, changed, False
-    return how, bytes(content), how in ("long", "clash", "encrypted", "method", "bomb", "twice")
+    made = bytearray(stream.getvalue())
+    for mark, flags, method in ((b"PK\x03\x04", 6, 8), (b"PK\x01\x02", 8, 10)):
+        if how == "encrypted":
+            made[made.find(mark) + flags] |= 1
+        elif how == "method":
+            made[made.find(mark) + method] = 97
+    return bytes(made)
 
 
-def _tar(rng: Rng) -> tuple[str, bytes, bool]:
-    kinds = (
-        "long",
-        "clash",
-        "link",
-        "device",
-        "bomb",
-        "name-bomb",
-        "chain",
-        "sparse",
-        "bytes",
-        "bytes",
-        "raw",
-        "twice",
-    )
-    how = kinds[rng.integers(len(kinds))]
+def spoiled_tar(how: str, content: bytes = b"content") -> bytes:
+    """Return a tar.gz with one thing wrong, of TARS; a word that is none of these gives a good one."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w", format=tarfile.GNU_FORMAT) as tar:
-        _add(tar, "set/fine.bin", rng.bytes(3000))
+        _add(tar, "set/fine.bin", content)
         if how == "long":
-            _add(tar, "set/" + "y" * 4000, b"")
+            _add(tar, "set/" + "y" * 5000, b"")
         elif how == "clash":
             _add(tar, "set/fine.bin/inside", b"")
         elif how == "twice":
             _add(tar, "set/fine.bin", b"again")
-        elif how in ("link", "device"):
+        elif how in _TYPES:
             member = tarfile.TarInfo("set/odd")
-            member.type = tarfile.SYMTYPE if how == "link" else tarfile.CHRTYPE
-            member.linkname = "/etc/passwd" if how == "link" else ""
+            member.type = _TYPES[how]
+            member.linkname = {"link": "/etc/passwd", "hard link": "fine"}.get(how, "")
             tar.addfile(member)
     plain = stream.getvalue()
+    member = tarfile.TarInfo("set/bomb")
     if how in ("bomb", "name-bomb"):
-        member = tarfile.TarInfo("set/bomb")
-        member.size = 10**10
-        member.type = tarfile.REGTYPE if how == "bomb" else tarfile.GNUTYPE_LONGNAME
-        header = member.tobuf(tarfile.GNU_FORMAT)
-        return how, zeros_gz(5_400_000_000, plain[:3584] + header), True
+        member.type, member.size = tarfile.REGTYPE if how == "bomb" else tarfile.GNUTYPE_LONGNAME, 10**10
+        return zeros_gz(5_400_000_000, member.tobuf(tarfile.GNU_FORMAT))
     if how == "chain":
-        member = tarfile.TarInfo("x")
         member.type, member.size = tarfile.GNUTYPE_LONGNAME, 1
-        return how, gzip.compress((member.tobuf(tarfile.GNU_FORMAT) + b"y".ljust(512, b"\0")) * 5000), True
-    if how == "raw":
-        return how, mutate_bytes(gzip.compress(plain), rng)[0], False
+        return gzip.compress((member.tobuf(tarfile.GNU_FORMAT) + b"y".ljust(512, b"\0")) * 5000)
+    return gzip.compress(plain)
+
+
+def _zip(rng: Rng) -> tuple[str, bytes, bool]:
+    how = (*ZIPS, "bytes", "bytes", "many")[rng.integers(len(ZIPS) + 3)]
+    made = spoiled_zip(how, rng.bytes(3000))
     if how == "bytes":
-        changed, how = mutate_bytes(plain, rng)
+        made, how = mutate_bytes(made, rng)
+    return how, made, how in ZIPS
+
+
+def _tar(rng: Rng) -> tuple[str, bytes, bool]:
+    how = (*TARS, "bytes", "bytes", "raw")[rng.integers(len(TARS) + 3)]
+    made = spoiled_tar(how, rng.bytes(3000))
+    if how == "raw":
+        return how, mutate_bytes(made, rng)[0], False
+    if how == "bytes":
+        changed, how = mutate_bytes(gzip.decompress(made), rng)
         return how, gzip.compress(changed), False
-    return how, gzip.compress(plain), how in ("long", "clash", "link", "device", "twice")
+    return how, made, True
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:

@@ -2,8 +2,8 @@
 
     python tests/faults/fuzz_inputs.py --configs 10000 --games 2000 --runs 2000 --archives 500 --seed 0
 
-Each case is made from (seed, kind, number) alone: `--kind configs --only 4711` runs one again. Ledgers have tests of
-their own. It ends with exit code 1 if anything was found.
+Each case is made from (seed, kind, number) alone: `--configs 1 --first 4711` runs one again. A file of a run is made
+wrong only for a verb that reads it, which is checked. Exit code 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ BAD_INPUT = frozenset({0, 2})
 DAMAGED = frozenset({0, 6})
 BOTH = frozenset({0, 2, 6})
 Rng = np.random.Generator
+OPENED: set[str] = set()
 
 TINY: dict[str, Any] = {
     "name": "tiny",
@@ -105,6 +106,17 @@ GAMES: tuple[dict[str, Any], ...] = (
     {"num_clients": 1000, "last_round": 3, "reward": 5.0, "population": {"bins": [4, 3]}},
     {"last_round": 3, "reward": 4.0, "population": {"file": "crowd.csv"}},
 )
+IN_TRIAL = ("manifest.json", "rounds.jsonl", "result.json", "seconds.json", "ledger.sqlite")
+# What each verb reads: of the trials as of the run.
+READ: dict[str, tuple[str, ...]] = {
+    "report": ("config.toml", "manifest.json", *(f"trials/*/{name}" for name in IN_TRIAL)),
+    "sweep": ("sweep.json", *(f"trials/*/{name}" for name in IN_TRIAL)),
+    "resume": (
+        *("config.toml", "manifest.json", "lock", "games/*.npz", "trials/*/manifest.json", "trials/*/rounds.jsonl"),
+        *("trials/*/checkpoints/000002.ckpt", "trials/*/ledger.sqlite", "trials/*/lock"),
+    ),
+    "theory": ("config.toml", "manifest.json", "result.json", *(f"trials/*/{name}" for name in IN_TRIAL[:-1])),
+}
 CROWD = "privacy_aversion,initial_budget,num_samples\n0.2,1.0,10\n0.5,3.0,20\n0.9,11.5,7\n"
 TOML_BOMBS = (
     "a." * 30_000 + "a = 1",
@@ -120,6 +132,12 @@ TOML_BOMBS = (
 )
 
 
+@sys.addaudithook
+def _note_opened(event: str, given: tuple[Any, ...]) -> None:
+    if event in ("open", "sqlite3.connect"):
+        OPENED.add(str(given[0]))
+
+
 class Bench:
     """The files that are made wrong, and the folder they are made wrong in."""
 
@@ -127,6 +145,9 @@ class Bench:
         self.folder, self.seed, self.kinds = folder, seed, kinds
         self.work = folder / "work"
         self.work.mkdir()
+        if kinds & {"runs", "games"}:  # so that no case's time is spent on compiling
+            (folder / "game.toml").write_text(as_toml(GAMES[0]))
+            _make("solve", folder / "game.toml", "--out", folder / "equilibrium.npz")
         if "runs" in kinds:
             self._make_runs()
         if "archives" in kinds:
@@ -134,19 +155,14 @@ class Bench:
         self.dataset = load_for(RunConfig(), None)
 
     def _make_runs(self) -> None:
-        (self.folder / "tiny.toml").write_text(as_toml(TINY))
-        (self.folder / "game.toml").write_text(as_toml(GAMES[0]))
         kept = self.folder
-        for words in (
-            ("run", kept / "tiny.toml", "--out", kept / "done"),
-            ("compare", kept / "tiny.toml", "--out", kept / "sweep", "--jobs", 1),
-            ("solve", kept / "game.toml", "--out", kept / "equilibrium.npz"),
-        ):
-            made = fedpcs_process(*words)  # in a process of its own: threads do not survive a fork
-            assert made.returncode == 0, made.stderr
-        shutil.copytree(kept / "done", kept / "stopped")
-        for result in (kept / "stopped").rglob("result.json"):
-            result.unlink()
+        (kept / "tiny.toml").write_text(as_toml(TINY))
+        _make("run", kept / "tiny.toml", "--out", kept / "done")
+        _make("compare", kept / "tiny.toml", "--out", kept / "sweep", "--jobs", 1)
+        shutil.copytree(kept / "done", kept / "stopped")  # killed in the last round
+        for written_last in ("result.json", "model.pt", "000003.ckpt"):
+            for path in (kept / "stopped").rglob(written_last):
+                path.unlink()
 
     def rng(self, kind: str, index: int) -> Rng:
         """The generator of one case."""
@@ -157,6 +173,11 @@ class Bench:
         shutil.rmtree(self.work)
         self.work.mkdir()
         return self.work
+
+
+def _make(*words: object) -> None:
+    made = fedpcs_process(*words)  # in a process of its own: threads do not survive a fork
+    assert made.returncode == 0, made.stderr
 
 
 def caught(call: Callable[[], object]) -> tuple[int, str]:
@@ -259,27 +280,16 @@ def run_case(bench: Bench, index: int) -> tuple[int, frozenset[int], str]:
     if verb == "verify":
         return verify_case(bench, rng, folder)
     shutil.copytree(bench.folder / {"resume": "stopped", "sweep": "sweep"}.get(verb, "done"), folder / "run")
-    names = ["result.json", "manifest.json", "rounds.jsonl", "config.toml", "sweep.json", "*.ckpt", "seconds.json"]
-    names += ["*.npz", "lock"] if verb in ("resume", "theory") else []
-    files = sorted(path for name in names for path in (folder / "run").rglob(name))
+    files = sorted(path for name in READ[verb] for path in (folder / "run").glob(name))
     path = files[rng.integers(len(files))]
-    content, how, right = path.read_bytes(), "", DAMAGED
-    if rng.random() < 0.05:
+    content, right = path.read_bytes(), DAMAGED
+    if is_another := rng.random() < 0.05:
         # What is not there cannot be told from what was never begun; and a folder cannot be written over.
         how, right = put_something_else(path, rng), BOTH | {1}
-    elif path.suffix in (".json", ".jsonl") and rng.random() < 0.75:
-        lines = (
-            [json.loads(line) for line in content.splitlines()] if path.suffix == ".jsonl" else [json.loads(content)]
-        )
-        place = int(rng.integers(len(lines)))
-        lines[place], how = mutate_tree(lines[place], rng)
-        path.write_bytes(b"".join(_sealed(lines) if path.suffix == ".jsonl" else [json.dumps(lines[0]).encode()]))
-    elif path.suffix == ".toml" and rng.random() < 0.75:
-        tree, how = mutate_tree(read_tables(str(path)), rng)
-        path.write_bytes(as_toml(tree).encode("utf-8", "surrogatepass"))
     else:
-        changed, how = mutate_bytes(content, rng)
-        path.write_bytes(changed)
+        how = _spoil_content(path, rng)
+        if path.suffix == ".jsonl" and how.startswith("flip") and path.read_bytes() != content:
+            right = frozenset({6})
     if verb == "resume":  # a run that is not what it was is refused as bad input
         right |= {2, 3, 4, 5}
     if verb == "theory":
@@ -287,9 +297,29 @@ def run_case(bench: Bench, index: int) -> tuple[int, frozenset[int], str]:
     # All of our own code runs every time; Matplotlib turns figures into pixels, which takes seconds, now and then.
     is_drawn = rng.random() < 0.05
     doing(f"{verb}: {path.relative_to(folder / 'run')}: {how}", 30.0 if is_drawn else MOST_SECONDS)
+    is_there = not is_another and path.stat().st_size > 0
+    OPENED.clear()
     with contextlib.nullcontext() if is_drawn else patch.object(Figure, "savefig", _not_drawn):
         done = fedpcs({"sweep": "report"}.get(verb, verb), folder / "run")
+    assert not is_there or str(path) in OPENED, "the file that was made wrong was not read"
     return done.returncode, right, done.stderr
+
+
+def _spoil_content(path: Path, rng: Rng) -> str:
+    """Change the values of a file of text three times of four, else its bytes; say how."""
+    is_log, is_text = path.suffix == ".jsonl", path.suffix in (".json", ".jsonl", ".toml")
+    if not is_text or rng.random() < 0.25:
+        changed, how = mutate_bytes(path.read_bytes(), rng)
+    elif path.suffix == ".toml":
+        tree, how = mutate_tree(read_tables(str(path)), rng)
+        changed = as_toml(tree).encode("utf-8", "surrogatepass")
+    else:
+        lines = [json.loads(line) for line in (path.read_bytes().splitlines() if is_log else [path.read_bytes()])]
+        place = int(rng.integers(len(lines)))
+        lines[place], how = mutate_tree(lines[place], rng)
+        changed = b"".join(_sealed(lines)) if is_log else json.dumps(lines[0]).encode()
+    path.write_bytes(changed)
+    return how
 
 
 def _sealed(lines: list[Any]) -> Iterator[bytes]:

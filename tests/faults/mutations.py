@@ -151,11 +151,16 @@ def mutate_bytes(content: bytes, rng: Rng) -> tuple[bytes, str]:
 def put_something_else(path: Path, rng: Rng) -> str:
     """Put what is no file of content in a file's place; say what."""
     how = ("gone", "folder", "pipe", "device", "loop", "dangling", "empty-link")[rng.integers(7)]
-    path.unlink()
+    put(path, how)
+    return how
+
+
+def put(path: Path, how: str) -> None:
+    """Put what is no regular file at a path."""
+    path.unlink(missing_ok=True)
     if how == "folder":
         path.mkdir()
     elif how == "pipe":
         os.mkfifo(path)
     elif how != "gone":
         path.symlink_to({"device": "/dev/zero", "loop": path, "dangling": "/nowhere/x", "empty-link": "/dev/null"}[how])
-    return how

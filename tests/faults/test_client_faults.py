@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from fault_injection import Fault
-from faulty_federation import ENGINES, engine_with, first_cohort, play, prepared, same_but_for_how, tiny
+from faulty_federation import ENGINES, engine_with, first_cohort, play, same_but_for_how, tiny
+from tiny_runs import prepared
 
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import ClientFailure, Task

@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 from fault_injection import Fault
-from faulty_federation import NUM_CLIENTS, first_cohort, play, prepared, tiny
+from faulty_federation import NUM_CLIENTS, first_cohort, play, tiny
+from tiny_runs import prepared
 
 from fedpcs.errors import QuorumNotReached
 from fedpcs.learning.admission import Admitted

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 from fault_injection import Fault
-from faulty_federation import NUM_CLIENTS, engine_with, play, prepared, rewards, same_but_for_how, tiny
+from faulty_federation import NUM_CLIENTS, engine_with, play, rewards, same_but_for_how, tiny
 from test_round_faults import Flaky
+from tiny_runs import prepared
 
 from fedpcs.errors import Interrupted, QuorumNotReached
 from fedpcs.trial.config import RunConfig

@@ -6,17 +6,16 @@ import json
 import os
 import shutil
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
 from command_line import fedpcs, fedpcs_process
 from forked import Hang
-from mutations import as_toml
+from mutations import as_toml, put
+from sealed_logs import read_log, write_log
 from tiny_runs import tiny
 
 from fedpcs import _files
-from fedpcs._chain import START, hash_at_end, sealed_line
 from fedpcs._files import is_locked, locked
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.trial.config import load_run_config
@@ -37,17 +36,6 @@ def no_waiting():
     yield
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.signal(signal.SIGALRM, before)
-
-
-def put(path: Path, kind: str) -> None:
-    """Put what is no regular file at a path."""
-    path.unlink(missing_ok=True)
-    if kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "folder":
-        path.mkdir()
-    else:
-        path.symlink_to("/dev/zero")
 
 
 KINDS = ("pipe", "folder", "device")
@@ -236,15 +224,6 @@ def at(*names):
     return change
 
 
-def resealed(lines):
-    """Return the lines of a log with hashes that fit: whoever changes one by hand can compute them too."""
-    content, before = b"", START
-    for line in lines:
-        sealed = sealed_line({key: value for key, value in line.items() if key != "hash"}, before)
-        content, before = content + sealed, hash_at_end(sealed)
-    return content
-
-
 TRIAL, LOG = "trials/*/result.json", "trials/*/rounds.jsonl"
 HAND_CHANGED = [
     ("manifest.json", at("forced", [{}])),
@@ -280,19 +259,18 @@ HAND_CHANGED = [
 @pytest.mark.parametrize(("name", "change"), HAND_CHANGED, ids=[str(index) for index in range(len(HAND_CHANGED))])
 def test_a_file_of_a_run_that_was_changed_by_hand_is_exit_6_in_one_line(run, name, change):
     path = next(run.glob(name))
-    text = path.read_text()
-    lines = [json.loads(line) for line in (text.splitlines() if name == LOG else [text])]
+    lines = read_log(path) if name == LOG else [json.loads(path.read_text())]
     change(lines[0])
-    path.write_bytes(resealed(lines) if name == LOG else json.dumps(lines[0]).encode())
+    write_log(path, lines) if name == LOG else path.write_text(json.dumps(lines[0]))
     done = fedpcs("resume" if name == "result.json" else "report", run)
     assert (done.returncode, len(done.stderr.splitlines())) == (6, 1), done.stderr
     assert str(path) in done.stderr
 
 
 def test_theory_checks_a_log_like_a_report_does(run):
-    lines = [json.loads(line) for line in next(run.glob(LOG)).read_text().splitlines()]
+    lines = read_log(next(run.glob(LOG)))
     del lines[1]["loss"]
-    next(run.glob(LOG)).write_bytes(resealed(lines))
+    write_log(next(run.glob(LOG)), lines)
     done = fedpcs("theory", run)
     assert (done.returncode, len(done.stderr.splitlines())) == (6, 1)
     assert "line 2: loss must be given" in done.stderr

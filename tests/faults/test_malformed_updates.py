@@ -10,7 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 from fault_injection import Payload
-from faulty_federation import engine_with, prepared, tiny
+from faulty_federation import engine_with, tiny
+from tiny_runs import prepared
 
 from fedpcs.learning import wire
 from fedpcs.learning.admission import Admitted, Expected, admit

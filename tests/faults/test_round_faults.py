@@ -7,19 +7,8 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from fault_injection import Fault, FaultyClients
-from faulty_federation import (
-    ENGINE,
-    ENGINES,
-    NUM_CLIENTS,
-    Watcher,
-    charges,
-    engine_with,
-    first_cohort,
-    play,
-    prepared,
-    rewards,
-    tiny,
-)
+from faulty_federation import ENGINE, ENGINES, NUM_CLIENTS, charges, engine_with, first_cohort, play, rewards, tiny
+from tiny_runs import Watcher, prepared
 
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import (

@@ -106,6 +106,8 @@ def test_no_flipped_bit_of_a_ledger_passes_unnoticed(whole, tmp_path, number):
 EDITS = [
     "UPDATE charges SET rho_nanos = rho_nanos - 1 WHERE number = 7",
     "UPDATE charges SET rho_nanos = rho_nanos + 1 WHERE number = 7",
+    "PRAGMA ignore_check_constraints = ON; UPDATE charges SET rho_nanos = -1 WHERE number = 7",
+    "UPDATE charges SET client = 'zz' WHERE number = 3",
     "UPDATE charges SET client = 'eve' WHERE number = 7",
     "UPDATE charges SET round_index = 77 WHERE number = 7",
     "UPDATE charges SET is_replayable = 0 WHERE number = 7",

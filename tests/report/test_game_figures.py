@@ -15,9 +15,8 @@ from matplotlib.image import imread
 from fedpcs import _format
 from fedpcs.errors import InvalidInput
 from fedpcs.game import make_game, solve, uniform, uniform_density
-from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.equilibrium import Equilibrium, merge_types
 from fedpcs.game.mean_field import RESPONSE_MODES
-from fedpcs.game.merged_types import merge_types
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.sampling_ratio import CohortPlan, plan_cohort, solve_with_caps
 from fedpcs.report.figures import caps as cap_figure

@@ -21,7 +21,7 @@ from fedpcs.report.study_page import study_page
 from fedpcs.sampling import SAMPLERS
 from fedpcs.studies.points import TradeOff
 from fedpcs.studies.study import read_study
-from fedpcs.studies.theory_run import ERRORS, TrialTheory
+from fedpcs.studies.theory.run import ERRORS, TrialTheory
 
 NAMES = sorted(SAMPLERS)
 ROUNDS = np.arange(1.0, 5.0)

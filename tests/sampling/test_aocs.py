@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedpcs.sampling import draw, make_feedback, make_sampler, make_view, remember
-from fedpcs.sampling.aocs import aggregation_only_inclusion, filled, optimal_inclusion
+from fedpcs.sampling.samplers.aocs import aggregation_only_inclusion, filled, optimal_inclusion
 
 GOLDEN = [
     ([1, 2, 3, 4], 2, [0.2, 0.4, 0.6, 0.8], 20),

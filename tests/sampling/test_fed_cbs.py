@@ -143,7 +143,7 @@ def test_the_last_exponent_is_reached_linearly_from_one(monkeypatch):
         seen.append((free, log_odds[free]))
         return int(free[0])
 
-    monkeypatch.setattr("fedpcs.sampling.fed_cbs.FedCBSSampler._one", note)
+    monkeypatch.setattr("fedpcs.sampling.samplers.fed_cbs.FedCBSSampler._one", note)
     draw(make_sampler("fed-cbs", last_exponent=10.0, exploration=0.0), view_of(counts, 4), np.random.default_rng(0))
     for picked, (free, log_odds) in enumerate(seen):
         imbalance = [class_imbalance(counts[[*range(picked), client]]) for client in free]

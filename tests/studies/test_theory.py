@@ -7,8 +7,8 @@ from command_line import fedpcs
 
 from fedpcs.cli.theory import show_run
 from fedpcs.report.figures import theory as theory_figures
-from fedpcs.studies.theory_quadratic import assess_quadratic
-from fedpcs.studies.theory_run import assess_run
+from fedpcs.studies.theory.quadratic import assess_quadratic
+from fedpcs.studies.theory.run import assess_run
 from fedpcs.trial.config import load_run_config
 from fedpcs.trial.run import start_run
 

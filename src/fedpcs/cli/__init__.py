@@ -18,6 +18,7 @@ from fedpcs.errors import FedpcsError, Interrupted
 # In the order in which help lists the verbs.
 from fedpcs.cli import runs as runs
 from fedpcs.cli import studies as studies
+from fedpcs.cli import exhibits as exhibits
 from fedpcs.cli import games as games
 from fedpcs.cli import theory as theory
 from fedpcs.cli import checks as checks

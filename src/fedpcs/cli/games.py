@@ -55,13 +55,18 @@ def solve(
         say(f"wrote {out}", to_stderr=True)
     emit(_solution_object(found, plan, seconds), as_json, lambda: _show_solution(found, plan, seconds))
     if figures is not None:
-        from fedpcs.report.figures import game as game_figures
-
-        with status("Drawing …"):
-            drawn = game_figures.draw_all(found, plan, figures)
-        say(f"drew {len(drawn)} figures in {figures}: {', '.join(path.name for path in drawn)}", to_stderr=True)
+        _draw(found, plan, figures)
     if found.status != "converged":
         raise typer.Exit(3)
+
+
+def _draw(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> None:
+    from fedpcs.cli.printing import say, status
+    from fedpcs.report.figures import game as game_figures
+
+    with status("Drawing …"):
+        drawn = game_figures.draw_all(found, plan, folder)
+    say(f"drew {len(drawn)} figures in {folder}: {', '.join(path.name for path in drawn)}", to_stderr=True)
 
 
 @verb()

@@ -15,8 +15,8 @@ from fedpcs.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fedpcs.studies.theory_quadratic import QuadraticTheory
-    from fedpcs.studies.theory_run import TrialTheory
+    from fedpcs.studies.theory.quadratic import QuadraticTheory
+    from fedpcs.studies.theory.run import TrialTheory
 
 
 @verb()
@@ -48,14 +48,14 @@ def theory(
     from fedpcs.cli.printing import emit, status
 
     if run is None:
-        from fedpcs.studies.theory_quadratic import assess_quadratic
+        from fedpcs.studies.theory.quadratic import assess_quadratic
 
         with status("Training a quadratic …"):
             found = assess_quadratic(num_rounds=rounds or 300, num_trajectories=trajectories or 1000)
         _draw(figures, {"quadratic": lambda pictures: pictures.quadratic_figure(found)})
         emit(quadratic_object(found), as_json, lambda: show_quadratic(found))
         return
-    from fedpcs.studies.theory_run import assess_run
+    from fedpcs.studies.theory.run import assess_run
 
     with status("Making the run again, and measuring its steps …"):
         trials = assess_run(run, data_dir)

@@ -124,6 +124,62 @@ def push(pending: NDArray[np.int64], depth: int, low: int, high: int, first: int
 
 
 @compiled
+def fill_round(
+    dislike: float,
+    reward: float,
+    mean: float,
+    nodes: FloatArray,
+    chance: FloatArray,
+    chance_slope: FloatArray,
+    cell: NDArray[np.int64],
+    following: FloatArray,
+    onward: FloatArray,
+    onward_slope: FloatArray,
+    is_last: bool,
+    pending: NDArray[np.int64],
+    value: FloatArray,
+    slope: FloatArray,
+) -> None:
+    """Fill one aversion's value and slope of one round, given next round's: `onward` at the nodes `following`.
+
+    The best y never falls as ρ rises (keeping costs P(1−ψ)/(ρ−φ)² per squared step, which falls away from φ on
+    both sides), so the middle node's choice bounds the search of the nodes on either side: divide and conquer,
+    n log n instead of n² comparisons a round.
+    """
+    size = nodes.size
+    mean_cell = cell_of(following, size, mean)
+    push(pending, 0, 0, size - 1, 0, size - 2)
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        low, high, first, last = pending[depth, 0], pending[depth, 1], pending[depth, 2], pending[depth, 3]
+        i = (low + high) >> 1
+        rho, p, dp = nodes[i], chance[i], chance_slope[i]
+        gain = rho * reward - dislike * rho * rho
+        value[i] = p * gain
+        slope[i] = dp * gain + p * (reward - 2.0 * dislike * rho)
+        chosen = 0
+        if not is_last:
+            keep_cost = (1.0 - dislike) * p
+            y, f, chosen = best_move(
+                following, onward, onward_slope, rho, cell[i], mean, mean_cell, keep_cost, first, last
+            )
+            gap = rho - mean
+            value[i] += f
+            if abs(gap) > _AT_MEAN * mean:
+                kept = (y - mean) / gap
+                rise = spline(following, onward, onward_slope, chosen, y)[1]
+                slope[i] += kept * rise - dp * (1.0 - dislike) * kept * kept
+        # One cell of slack on either side: the choice is a node or a point inside a cell.
+        if low < i:
+            push(pending, depth, low, i - 1, first, min(chosen + 1, last))
+            depth += 1
+        if i < high:
+            push(pending, depth, i + 1, high, max(chosen - 1, first), last)
+            depth += 1
+
+
+@compiled
 def tabulate(
     aversion: FloatArray,
     nodes: FloatArray,
@@ -141,52 +197,28 @@ def tabulate(
 
     cell[t, i] is where node i lies among next round's nodes; chance[t, i] and chance_slope[t, i] are P and dP/dρ there.
     None of them depends on ψ, so they come ready.
-
-    The best y never falls as ρ rises (keeping costs P(1−ψ)/(ρ−φ)² per squared step, which falls away from φ on
-    both sides), so the middle node's choice bounds the search of the nodes on either side: divide and conquer,
-    n log n instead of n² comparisons a round.
     """
     last_round = reward.size - 1
-    size = nodes.shape[1]
     pending = np.empty((64, 4), np.int64)  # intervals of nodes still to do, and the cells their choices lie in
     for m in range(first_row, last_row):
-        dislike = aversion[m]
         for t in range(last_round, -1, -1):
-            following = nodes[min(t + 1, last_round)]
-            mean_cell = cell_of(following, size, mean[t])
-            push(pending, 0, 0, size - 1, 0, size - 2)
-            depth = 1
-            while depth > 0:
-                depth -= 1
-                low, high, first, last = pending[depth, 0], pending[depth, 1], pending[depth, 2], pending[depth, 3]
-                i = (low + high) >> 1
-                rho = nodes[t, i]
-                p = chance[t, i]
-                dp = chance_slope[t, i]
-                gain = rho * reward[t] - dislike * rho * rho
-                value[t, m, i] = p * gain
-                slope[t, m, i] = dp * gain + p * (reward[t] - 2.0 * dislike * rho)
-                chosen = 0
-                if t < last_round:
-                    onward = value[t + 1, m]
-                    onward_slope = slope[t + 1, m]
-                    keep_cost = (1.0 - dislike) * p
-                    y, f, chosen = best_move(
-                        following, onward, onward_slope, rho, cell[t, i], mean[t], mean_cell, keep_cost, first, last
-                    )
-                    gap = rho - mean[t]
-                    value[t, m, i] += f
-                    if abs(gap) > _AT_MEAN * mean[t]:
-                        kept = (y - mean[t]) / gap
-                        rise = spline(following, onward, onward_slope, chosen, y)[1]
-                        slope[t, m, i] += kept * rise - dp * (1.0 - dislike) * kept * kept
-                # One cell of slack on either side: the choice is a node or a point inside a cell.
-                if low < i:
-                    push(pending, depth, low, i - 1, first, min(chosen + 1, last))
-                    depth += 1
-                if i < high:
-                    push(pending, depth, i + 1, high, max(chosen - 1, first), last)
-                    depth += 1
+            onward = min(t + 1, last_round)
+            fill_round(
+                aversion[m],
+                reward[t],
+                mean[t],
+                nodes[t],
+                chance[t],
+                chance_slope[t],
+                cell[t],
+                nodes[onward],
+                value[onward, m],
+                slope[onward, m],
+                t == last_round,
+                pending,
+                value[t, m],
+                slope[t, m],
+            )
 
 
 @compiled

@@ -6,9 +6,11 @@ carries the same object) when no profile was found that certifies to the toleran
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from fedpcs import _validate
@@ -19,6 +21,7 @@ from fedpcs.game.commitment import commit
 from fedpcs.game.mean_field import RESPONSE_MODES, MeanField, ResponseMode
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.per_round import per_round
+from fedpcs.game.population import compress, mean_by_cell
 from fedpcs.game.rules import Game, RewardPlan, Terms
 
 Status = Literal["converged", "not-converged", "not-an-equilibrium", "not-resolved"]
@@ -33,6 +36,7 @@ STATUS_MEANING: dict[Status, str] = {
     "certificate may have missed that much. Raise `tolerance` above the sum of both.",
 }
 _MOST_REFINEMENTS = 2
+_MOST_BINS = 32
 
 
 @dataclass(frozen=True)
@@ -170,3 +174,25 @@ def _settle_and_certify(
             break
         resolution, start = resolution.refined(), outcome.profile.mean_budget
     return min(found, key=lambda one: one[1].relative + one[1].resolution)
+
+
+def merge_types(found: Equilibrium, most_types: int) -> tuple[Game, FloatArray]:
+    """Return the game and its (rounds, types) budgets, types merged where there are more than `most_types`.
+
+    Merged types take the mean of theirs, so mean budgets and the mean aversion stay what they were.
+    """
+    crowd = found.game.population
+    if crowd.num_types <= most_types:
+        return found.game, found.profile.budget
+    side = min(_MOST_BINS, math.isqrt(most_types))
+    mean, _ = mean_by_cell(crowd, (side, side))
+    few = compress(crowd, (side, side))
+    return replace(found.game, population=few), np.array([mean(row) for row in found.profile.budget])
+
+
+def merge_note(found: Equilibrium, game: Game) -> str:
+    """Return what a figure must say when it was computed for `game` in place of `found.game`."""
+    if game is found.game:
+        return ""
+    whole, merged = found.game.population.num_types, game.population.num_types
+    return f"Computed with the {whole:,} types merged into {merged:,}."

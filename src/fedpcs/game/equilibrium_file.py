@@ -14,12 +14,12 @@ from fedpcs._caps import allowance
 from fedpcs._files import MOST_ARRAYS, arrays_in, open_regular, packed, write_whole
 from fedpcs._validate import FloatArray
 from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.game.commitment import ServerCheck, check_server
 from fedpcs.game.config import GameFile
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.payoffs import Profile, server_cost
 from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import cap_path, expected_spend
-from fedpcs.game.server_check import ServerCheck, check_server
 from fedpcs.game.verify import Certificate, certify, check_profile
 
 # A committed path may leave this share of its cost to be saved; its search stops at small steps in the cost.

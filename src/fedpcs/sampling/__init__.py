@@ -17,7 +17,6 @@ Example:
 from __future__ import annotations
 
 from fedpcs._inclusion import inclusion_probability as inclusion_probability
-from fedpcs.sampling.builtin import SAMPLERS as SAMPLERS
 from fedpcs.sampling.contract import check_sampler as check_sampler
 from fedpcs.sampling.designs import DESIGNS as DESIGNS
 from fedpcs.sampling.designs import draw_cohort as draw_cohort
@@ -28,8 +27,6 @@ from fedpcs.sampling.drawn import mixed_with_uniform as mixed_with_uniform
 from fedpcs.sampling.drawn import share_by_size as share_by_size
 from fedpcs.sampling.dropouts import arrived as arrived
 from fedpcs.sampling.dropouts import survival_rate as survival_rate
-from fedpcs.sampling.fed_cbs import class_imbalance as class_imbalance
-from fedpcs.sampling.fed_cbs import usable_counts as usable_counts
 from fedpcs.sampling.feedback import Feedback as Feedback
 from fedpcs.sampling.feedback import make_feedback as make_feedback
 from fedpcs.sampling.feedback import without_noise as without_noise
@@ -41,6 +38,9 @@ from fedpcs.sampling.sampler import disclosure as disclosure
 from fedpcs.sampling.sampler import draw as draw
 from fedpcs.sampling.sampler import remember as remember
 from fedpcs.sampling.sampler import start as start
+from fedpcs.sampling.samplers import SAMPLERS as SAMPLERS
+from fedpcs.sampling.samplers.fed_cbs import class_imbalance as class_imbalance
+from fedpcs.sampling.samplers.fed_cbs import usable_counts as usable_counts
 from fedpcs.sampling.tally import RoundReport as RoundReport
 from fedpcs.sampling.tally import Tally as Tally
 from fedpcs.sampling.tally import count as count

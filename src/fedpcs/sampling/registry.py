@@ -12,8 +12,8 @@ from typing import Any
 from fedpcs import _validate
 from fedpcs._plugins import imported
 from fedpcs.errors import InvalidInput
-from fedpcs.sampling.builtin import SAMPLERS
 from fedpcs.sampling.sampler import Sampler
+from fedpcs.sampling.samplers import SAMPLERS
 
 
 def make_sampler(name: str, /, **settings: Any) -> Sampler:

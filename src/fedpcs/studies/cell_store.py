@@ -28,9 +28,6 @@ _MOST_REASON = 2000
 IN_USE = 75
 
 
-Done = TrialData  # until nobody calls it so
-
-
 @dataclass(frozen=True)
 class CellStore:
     """A folder of cells."""

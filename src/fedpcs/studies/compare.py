@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
+from typing import Any
 
-from fedpcs._files import disk_errors, read_object, write_json
+from fedpcs._files import disk_errors, write_json
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.studies.cell_store import CellStore
-from fedpcs.studies.grid import Cell, SweepConfig, make_cells, make_sweep_config
+from fedpcs.studies.grid import Cell, SweepConfig, make_cells
 from fedpcs.studies.plan import SweepPlan
 from fedpcs.studies.pool import run_cells
 from fedpcs.studies.progress import SweepDisplay
 from fedpcs.trial.config import read_tables
+from fedpcs.trial.records import Record, read_record
 
 MAKE_AGAIN = "Give the `fedpcs compare` that made it again: done cells are reused."
 
@@ -29,6 +30,16 @@ def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[
         return run_cells(plan.cells, store, data_dir, num_jobs=plan.num_jobs, watcher=display)
 
 
+class _SweepFile(Record):
+    """`sweep.json`: a page is made of what was run, whatever becomes of the files it was read from."""
+
+    sweep: SweepConfig
+    base: dict[str, Any]
+    cells: str | None
+    command: str
+    data_dir: str | None
+
+
 def remember_sweep(
     folder: Path, sweep: SweepConfig, cells_folder: Path | None, command: str, data_dir: Path | None = None
 ) -> None:
@@ -36,11 +47,9 @@ def remember_sweep(
     for made in (*([] if cells_folder is None else [cells_folder]), folder):
         with disk_errors(made):
             made.mkdir(parents=True, exist_ok=True)
-    kept = None if cells_folder is None else str(cells_folder.resolve())
-    base = read_tables(sweep.base)  # a page is made of what was run, whatever becomes of the file
-    written = {"sweep": sweep.model_dump(mode="json"), "base": base, "cells": kept, "command": command}
-    written["data_dir"] = None if data_dir is None else str(data_dir.resolve())
-    write_json(folder / "sweep.json", written)
+    cells, data = (None if place is None else str(place.resolve()) for place in (cells_folder, data_dir))
+    kept = _SweepFile(sweep=sweep, base=read_tables(sweep.base), cells=cells, command=command, data_dir=data)
+    write_json(folder / "sweep.json", kept.model_dump(mode="json"))
 
 
 def check_free(folder: Path, name: str) -> None:
@@ -69,11 +78,9 @@ def check_free(folder: Path, name: str) -> None:
 def _kept_name(path: Path) -> str | None:
     """Return the name of a sweep that is kept; None if its file is damaged, and so is to be written again."""
     try:
-        kept = read_object(path, "sweep")["sweep"]
+        return read_record(_SweepFile, path).sweep.name
     except CorruptFile:
         return None
-    name = kept.get("name") if isinstance(kept, dict) else None
-    return name if isinstance(name, str) else None
 
 
 def is_sweep(folder: Path) -> bool:
@@ -98,26 +105,16 @@ def read_sweep(path: Path) -> KeptSweep:
     Raises:
         CorruptFile: It is damaged, or its cells are not there.
     """
-    kept = read_object(path, "sweep", "cells", "command", remedy=MAKE_AGAIN)
-    shapes = {
-        "sweep": (dict,),
-        "base": (dict, NoneType),
-        "cells": (str, NoneType),
-        "command": (str,),
-        "data_dir": (str, NoneType),
-    }
-    if wrong := [key for key, kinds in shapes.items() if not isinstance(kept.get(key), kinds)]:
-        raise CorruptFile(f"{path}: {wrong[0]} must not be {kept[wrong[0]]!r}. {MAKE_AGAIN}")
+    kept = read_record(_SweepFile, path, MAKE_AGAIN)
     try:
-        sweep = make_sweep_config(kept["sweep"], str(path))
-        cells = make_cells(sweep, kept.get("base"), str(path))
+        cells = make_cells(kept.sweep, kept.base, str(path))
     except InvalidInput as error:
         raise CorruptFile(f"{error} {MAKE_AGAIN}") from None
-    place = path.parent if kept["cells"] is None else Path(kept["cells"])
+    place = path.parent if kept.cells is None else Path(kept.cells)
     if not place.is_dir():
         raise CorruptFile(f"{path}: its cells are in {place}, which is not there. Put it back. Or: {MAKE_AGAIN}")
-    data_dir = None if kept.get("data_dir") is None else Path(kept["data_dir"])
-    return KeptSweep(sweep.name, cells, CellStore(place), kept["command"], data_dir)
+    data_dir = None if kept.data_dir is None else Path(kept.data_dir)
+    return KeptSweep(kept.sweep.name, cells, CellStore(place), kept.command, data_dir)
 
 
 def raise_if_damaged(damaged: Mapping[str, str], cells: Sequence[Cell]) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedpcs import _plugins
+from fedpcs import _format, _plugins
 from fedpcs._threads import num_cores
 from fedpcs.studies.cell_store import CellStore
 from fedpcs.studies.estimate import estimate
 from fedpcs.studies.grid import Cell
 from fedpcs.studies.pool import unsolved_games
-from fedpcs.studies.progress import plan_words
 from fedpcs.trial.preflight import try_rules
 
 _FEW_CLASSES = 10  # where rules are tried out, any number will do
@@ -45,8 +45,21 @@ class SweepPlan:
 
     @property
     def words(self) -> str:
-        """The plan in a line."""
-        return plan_words(self.cells, self.num_done, self.estimated_seconds, self.num_jobs, self.num_games)
+        """The plan in a line: how many cells, how many are there already, how long the rest takes."""
+        places = {str((cell.variant, sorted(cell.point.items()))) for cell in self.cells}
+        counts = {
+            "sampler": len({cell.sampler for cell in self.cells}),
+            **({"setting": len(places)} if len(places) > 1 else {}),
+            "seed": len({cell.seed for cell in self.cells}),
+        }
+        is_product = math.prod(counts.values()) == len(self.cells)  # variants may have samplers of their own
+        factors = f" ({' × '.join(_counted(number, name) for name, number in counts.items())})" if is_product else ""
+        before = f"; {self.num_done} done before" if self.num_done else ""
+        words = f"{_counted(len(self.cells), 'cell')}{factors}{before}"
+        if self.num_done == len(self.cells):
+            return words
+        first = f", after {_counted(self.num_games, 'game')} to be solved" if self.num_games else ""
+        return f"{words}; about {_format.duration(self.estimated_seconds)} on {_counted(self.num_jobs, 'core')}{first}"
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -86,3 +99,7 @@ def _try_rules(cells: Sequence[Cell]) -> None:
         if asked not in tried:
             tried.add(asked)
             try_rules(config, _FEW_CLASSES)
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"

@@ -1,8 +1,7 @@
-"""How a sweep shows itself: a plan with its time before it starts, then cells and rounds while it runs; on stderr."""
+"""How a sweep shows itself while it runs, on stderr."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -11,26 +10,6 @@ from rich.progress import TextColumn
 from fedpcs import _format
 from fedpcs.studies.grid import Cell
 from fedpcs.trial.progress import ProgressBar
-
-
-def plan_words(cells: Sequence[Cell], num_done: int, seconds: float, num_jobs: int, num_games: int) -> str:
-    """Return the plan in a line: how many cells, how many are there already, how long the rest takes."""
-    samplers = len({cell.sampler for cell in cells})
-    places = len({str((cell.variant, sorted(cell.point.items()))) for cell in cells})
-    seeds = len({cell.seed for cell in cells})
-    kept = f"; {num_done} done before" if num_done else ""
-    cores = f"{num_jobs} core{'s' if num_jobs > 1 else ''}"
-    first = f", after {num_games} game{'s' if num_games > 1 else ''} to be solved" if num_games else ""
-    left = f"; about {_format.duration(seconds)} on {cores}{first}" if num_done < len(cells) else ""
-    factors = {"sampler": samplers, **({"setting": places} if places > 1 else {}), "seed": seeds}
-    words = " × ".join(_counted(number, name) for name, number in factors.items())
-    is_product = math.prod(factors.values()) == len(cells)  # variants may have samplers of their own
-    kinds = f" ({words})" if is_product else ""
-    return f"{_counted(len(cells), 'cell')}{kinds}{kept}{left}"
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 class SweepDisplay(ProgressBar):

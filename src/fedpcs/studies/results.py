@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,8 @@ from fedpcs.studies.paired import PairedDifference, joint_confidence, mean_and_s
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.records import Manifest, RoundRecord, TrialResult
 
-# A name such as "spent.epsilon.median" does as well, until all callers give functions.
-OfRound = Callable[[RoundRecord], float | None] | str
-OfResult = Callable[[TrialResult], float | None] | str
+OfRound = Callable[[RoundRecord], float | None]
+OfResult = Callable[[TrialResult], float | None]
 _SHORT = {
     "sampling.sampling_ratio": "τ",
     "data.partition": "split",
@@ -99,7 +97,7 @@ class TrialData:
 
     def track(self, number: OfRound) -> Track:
         """Return a number of its rounds, where it is known."""
-        found = [(line.round, _getter(number)(line)) for line in self.rounds]
+        found = [(line.round, number(line)) for line in self.rounds]
         table = np.array([pair for pair in found if pair[1] is not None], dtype=np.float64).reshape(-1, 2)
         return Track(table[:, 0], table[:, 1])
 
@@ -138,7 +136,7 @@ class Series:
 
     def values(self, number: OfResult) -> FloatArray:
         """Return (seeds,) a number of the results; NaN where there is none, as of the loss of a model that ran away."""
-        return np.array([_or_nan(_getter(number)(one)) for one in self.results])
+        return np.array([_or_nan(number(one)) for one in self.results])
 
     def number(self, seed: int, number: OfResult) -> float:
         """Return one seed's number of the results."""
@@ -157,17 +155,16 @@ class Series:
 
         Only the rounds that all finished trials have: a trial may end early.
         """
-        get = _getter(number)
         kept = [
             {
                 line.round + 1: value
                 for line in one.rounds
-                if line.accuracy is not None and (value := get(line)) is not None
+                if line.accuracy is not None and (value := number(line)) is not None
             }
             for one in self.done
         ]
         rounds = sorted(set.intersection(*(set(one) for one in kept))) if kept else []
-        return np.array(rounds, dtype=float), np.array([[one[number] for number in rounds] for one in kept])
+        return np.array(rounds, dtype=float), np.array([[one[at] for at in rounds] for one in kept])
 
     def tracks(self, number: OfRound) -> list[Track]:
         """Return a number over rounds, for every trial that has it."""
@@ -279,7 +276,7 @@ def against(one: Series, other: Series, num_comparisons: int = 1, of: OfResult |
     number = of or (lambda result: result.accuracy)
     common = [seed for seed in one.seeds if seed in other.seeds]
     mine, theirs = ([series.number(seed, number) for seed in common] for series in (one, other))
-    resolution = 1.0 / one.results[0].num_test if of in (None, "accuracy") else 0.0
+    resolution = 1.0 / one.results[0].num_test if of is None else 0.0
     return paired_difference(mine, theirs, joint_confidence(num_comparisons), resolution=resolution)
 
 
@@ -325,10 +322,6 @@ def mean_track(tracks: Sequence[Track]) -> Track:
     """Return the mean over tracks at the rounds all have."""
     table = at_common_rounds(tracks)
     return Track(table[0], table[1:].mean(axis=0))
-
-
-def _getter(number: Any) -> Callable[[Any], float | None]:
-    return attrgetter(number) if isinstance(number, str) else number
 
 
 def _or_nan(value: float | None) -> float:

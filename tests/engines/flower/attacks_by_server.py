@@ -142,7 +142,7 @@ def attacks(budget):
         yield f"a message of type {kind}", kind, content(honest, MODEL), ""
     yield "a task as terms", messages.TERMS, content(honest, MODEL), "version"
     yield "terms as a task", messages.TRAIN, content(HONEST, MODEL), "task"
-    for number in range(3):  # a flood
+    for number in range(6):  # a flood
         asked = {"question": "update_norm", "task": honest}
         yield f"question {number + 1} of a flood", messages.QUESTION, content(asked, MODEL), "does not tell"
 

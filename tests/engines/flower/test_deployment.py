@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from fedpcs.trial import checkpoint
-from fedpcs.trial.run_store import RunStore
+from fedpcs.trial.store import TrialStore
 
 pytestmark = pytest.mark.slow
 
@@ -102,11 +102,11 @@ class Deployment:
         return [int(pid) for pid, *words in pairs if int(pid) in below and name in words[0] and is_alive(int(pid))]
 
     def trial(self, run_dir="run"):
-        return RunStore(self.folder / run_dir).trial("fedpcs", 0)
+        return TrialStore(next((self.folder / run_dir / "trials").iterdir()))
 
     def rounds(self):
-        path = self.trial().folder / "rounds.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        logs = self.folder.glob("run/trials/*/rounds.jsonl")  # there is none before the first round
+        return [json.loads(line) for path in logs for line in path.read_text().splitlines()]
 
     def agreed(self, number):
         plan, _ = json.loads((self.folder / f"client{number}" / "agreed.json").read_text()).values()

@@ -16,8 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
-from fedpcs.game.equilibrium import Equilibrium
-from fedpcs.game.merged_types import merge_note, merge_types
+from fedpcs.game.equilibrium import Equilibrium, merge_note, merge_types
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, draw_order, plan_cohort

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.game.equilibrium import Equilibrium
-from fedpcs.game.merged_types import merge_types
+from fedpcs.game.equilibrium import Equilibrium, merge_types
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.sampling_ratio import CohortPlan
 from fedpcs.report import style

@@ -16,9 +16,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.game import equilibrium, mean_field, welfare
-from fedpcs.game.equilibrium import Equilibrium
+from fedpcs.game.equilibrium import Equilibrium, merge_note, merge_types
 from fedpcs.game.mean_field import RESPONSE_MODES, ResponseMode
-from fedpcs.game.merged_types import merge_note, merge_types
 from fedpcs.game.rules import Game
 from fedpcs.report import style
 

@@ -11,8 +11,8 @@ from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
 from fedpcs.report.palette import line_styles
-from fedpcs.studies.theory_quadratic import QuadraticTheory
-from fedpcs.studies.theory_run import TrialTheory
+from fedpcs.studies.theory.quadratic import QuadraticTheory
+from fedpcs.studies.theory.run import TrialTheory
 
 _PARTS = {
     "descent": "gained by descent",

@@ -6,34 +6,25 @@ same, bit for bit, so that it is cheap to have it once more and look closely.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.learning.curvature import Bend, bend_of, mean_curvature, top_curvature
-from fedpcs.learning.datasets import Dataset, normalised
-from fedpcs.learning.layout import Values, flat_parameters, load_parameters
-from fedpcs.learning.models import make_model
-from fedpcs.studies.study import read_study
-from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound, with_momentum
+from fedpcs.learning.datasets import Dataset
+from fedpcs.studies.theory.again import made_again, session_of
+from fedpcs.studies.theory.steps import watched_rounds
+from fedpcs.theory.account import ERRORS, WatchedRounds, account, progress_bound
 from fedpcs.theory.bound import Bound
 from fedpcs.theory.estimates import Estimates, from_log
-from fedpcs.trial import checkpoint
-from fedpcs.trial.assemble import dealt_out, load_for
+from fedpcs.trial.assemble import dealt_out
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.identity import alone
-from fedpcs.trial.progress import Observer, Silent
-from fedpcs.trial.records import RoundRecord
-from fedpcs.trial.run import start_run
 from fedpcs.trial.run_store import RunStore
 
-_MOST_RECORDS = 2000
 ADVICE = {
     "noise": "Reduce it first: raise budgets (higher rewards, or fewer rounds to spend them in), give clients more "
     "records, shrink the model, or weigh by precision (sampling.rule) where that is not done yet.",
@@ -109,80 +100,33 @@ class TrialTheory:
         return ADVICE[self.largest] if sum(max(one, 0.0) for one in self.shares.values()) >= _LITTLE else _FINE
 
 
-def assess_run(folder: Path, data_dir: Path | None = None, watcher: Observer | None = None) -> list[TrialTheory]:
+def assess_run(folder: Path, data_dir: Path | None = None) -> list[TrialTheory]:
     """Make a finished run again and hold every sampler of it against theory.
 
     Args:
         folder: The run's.
         data_dir: Where data sets lie; where they lay for the run if absent.
-        watcher: Whom to tell how it goes.
 
     Raises:
         InvalidInput: The folder is not that of a finished run.
     """
     if not (folder / "config.toml").exists() or RunStore(folder).result is None:
         raise InvalidInput(f"{folder} must be the folder of a finished run. `fedpcs resume` finishes one.")
-    store = RunStore(folder)
-    config, before = store.config(), store.manifest.data_dir
-    data_dir = data_dir or (None if before is None else Path(before))
-    dataset = load_for(config, data_dir)
-    logged = {(one.cell.sampler, one.seed): [line.loss for line in one.rounds] for one in read_study(folder).trials}
-    found = []
+    store, found = RunStore(folder), []
+    config, session = store.config(), session_of(store, data_dir)
+    dataset = session.dataset
     for sampler in config.sampling.samplers:
         watched, is_same = [], True
         for seed in config.seeds:
-            lines, models = _made_again(config, sampler, seed, data_dir, folder / "games", watcher or Silent())
-            is_same = is_same and logged[sampler, seed] == [line.loss for line in lines]
-            watched.append(_watched(config, dataset, seed, lines, models))
+            trial = alone(config, sampler, seed)
+            lines, models = made_again(trial, session)
+            logged = [line.loss for line in store.trial(sampler, seed).rounds()]
+            is_same = is_same and logged == [line.loss for line in lines]
+            watched.append(watched_rounds(trial, dataset, lines, models))
         one = _mean(sampler, watched, _step_size(config, dataset), is_same)
         # A log of clipped gradients tells nothing of the gradients themselves.
         found.append(replace(one, estimates=None) if config.privacy.has_noisy_steps else one)
     return found
-
-
-@dataclass
-class _Recorder:
-    """Keeps each round's line and model as a run writes them."""
-
-    trial_folder: Path
-    told: Observer
-    lines: list[RoundRecord] = field(default_factory=list)
-    models: list[Values] = field(default_factory=list)
-
-    def say(self, words: str) -> None:
-        """Pass it on."""
-        self.told.say(words)
-
-    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
-        """Pass it on."""
-        self.told.begin(trial, num_rounds, num_done)
-
-    def round_done(self, record: RoundRecord, seconds: float) -> None:
-        """Keep the round, and what the model was after it."""
-        self.lines.append(record)
-        latest = checkpoint.latest(self.trial_folder)
-        assert latest is not None
-        self.models.append(latest[0].parameters)
-        self.told.round_done(record, seconds)
-
-
-def _made_again(
-    config: RunConfig, sampler: str, seed: int, data_dir: Path | None, games: Path, watcher: Observer
-) -> tuple[list[RoundRecord], list[Values]]:
-    """Run one trial again; return its log and the model after each round."""
-    kind = "workers" if config.engine.kind == "flower" else config.engine.kind
-    again = alone(config, sampler, seed).model_copy(
-        update={
-            "checkpoint_every": 1,
-            "tensorboard": False,
-            "engine": config.engine.model_copy(update={"kind": kind}),
-        }
-    )
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "run"
-        recorder = _Recorder(RunStore(folder).trial_of(again).checkpoints, watcher)
-        start_run(again, folder, data_dir, recorder, games=games if games.exists() else None)
-    return recorder.lines, recorder.models
 
 
 def _mean(sampler: str, watched: Sequence[WatchedRounds], step_size: FloatArray, is_same: bool) -> TrialTheory:
@@ -234,52 +178,3 @@ def _step_size(config: RunConfig, dataset: Dataset) -> FloatArray:
     steps = training.local_epochs * -(-size // min(training.batch_size or size, size))
     built_up = np.cumsum(float(training.server_momentum) ** np.arange(config.rounds))
     return np.asarray(float(training.learning_rate) * steps * float(training.server_rate) * built_up)
-
-
-def _watched(
-    config: RunConfig, dataset: Dataset, seed: int, lines: list[RoundRecord], models: list[Values]
-) -> WatchedRounds:
-    """Measure the loss and how it bends before each round, on evenly chosen training records."""
-    count = min(_MOST_RECORDS, len(dataset.train_targets))
-    chosen = torch.linspace(0, len(dataset.train_targets) - 1, count).long()
-    inputs, targets = normalised(dataset, dataset.train_inputs[chosen]), dataset.train_targets[chosen]
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
-    path = [flat_parameters(model), *models]
-    rows, losses = [], []
-    for t, now in enumerate(path):
-        load_parameters(model, torch.from_numpy(now))
-        bend = bend_of(model, inputs, targets)
-        losses.append(bend.loss)
-        if t < len(models):
-            rows.append(_row(bend, now.astype(np.float64) - path[t + 1].astype(np.float64)))
-    gain, bent, top, mean, steepness = np.array(rows).T
-    rate, momentum = float(config.training.server_rate), float(config.training.server_momentum)
-    parts = {
-        name: rate
-        * with_momentum(
-            np.array([getattr(line.step_parts, name) for line in lines]), momentum, is_random=name != "signal"
-        )
-        for name in ("signal", "spread", "noise")
-    }
-    effective = np.array([line.draw.effective_sample_size or 1.0 for line in lines])
-    return WatchedRounds(
-        loss=np.array(losses[:-1]),
-        change=np.diff(losses),
-        gain=gain,
-        bent=bent,
-        top_curvature=top,
-        mean_curvature=mean,
-        gradient_norm=steepness,
-        client_spread=parts["spread"] * np.sqrt(effective),
-        **parts,
-    )
-
-
-def _row(bend: Bend, step: FloatArray) -> tuple[float, float, float, float, float]:
-    return (
-        float(bend.gradient @ step),
-        float(step @ bend.times(step)),
-        top_curvature(bend),
-        mean_curvature(bend),
-        float(np.linalg.norm(bend.gradient)),
-    )
