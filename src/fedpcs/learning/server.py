@@ -19,10 +19,10 @@ from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.learning.aggregate import l2_norm, step, step_parts, weighted_sum
 from fedpcs.learning.closing import feedback_of_round, weigh_heard
+from fedpcs.learning.hearing import is_new, nothing_seen, remembered
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
-from fedpcs.learning.repeats import is_new, nothing_seen, remembered
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (

@@ -23,12 +23,12 @@ from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted
 from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.device import one_thread
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import ClientFailure, ClientReport
 from fedpcs.learning.server import close_round, first_state, open_round
 from fedpcs.learning.server_values import Heard, ServerPlan
-from fedpcs.learning.threads import one_thread
 from fedpcs.sampling import SAMPLERS, draw_by_size, inclusion_probability, make_sampler
 
 NAN, INF = math.nan, math.inf

@@ -13,10 +13,10 @@ from typing import Any
 
 from fedpcs.engines.base import Engine
 from fedpcs.errors import CorruptFile, FedpcsError
+from fedpcs.learning.device import one_thread
 from fedpcs.learning.layout import Values
 from fedpcs.learning.server import first_state
 from fedpcs.learning.server_values import ServerPlan, ServerState
-from fedpcs.learning.threads import one_thread
 from fedpcs.privacy import PrivacyLedger
 from fedpcs.trial import checkpoint
 from fedpcs.trial.rounds.one_round import Settings, charged, play_round
