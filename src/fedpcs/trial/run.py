@@ -102,7 +102,7 @@ def carry_on(
         train(trial, store.trial_of(trial), session, wants_stop, if_changed, set_up)
     for note in session.notes:
         store.add_note(note)
-    store.finish(config)
+    store.finish(store.outcome(config))
     return store
 
 

@@ -75,15 +75,15 @@ class RunStore(BegunFolder):
         except InvalidInput as error:  # the file was right when it was written here
             raise CorruptFile(f"{error} {NEW_RUN}") from None
 
-    def finish(self, config: RunConfig) -> None:
-        """Write the result, made of all trials': the run is done."""
+    def outcome(self, config: RunConfig) -> StudyResult:
+        """Return what all trials came to."""
         trials = [self.trial(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
         found = [trial for trial in trials if trial is not None]
-        is_exhausted = all(one.ended_by == "budget" for one in found)
-        write_json(
-            self.folder / "result.json",
-            StudyResult(name=config.name, trials=found, is_exhausted=is_exhausted).model_dump(),
-        )
+        return StudyResult(name=config.name, trials=found, is_exhausted=all(one.ended_by == "budget" for one in found))
+
+    def finish(self, result: StudyResult) -> None:
+        """Write the result: the run is done."""
+        write_json(self.folder / "result.json", result.model_dump())
 
 
 def open_run(folder: Path) -> RunStore:
