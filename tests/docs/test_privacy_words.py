@@ -82,8 +82,8 @@ def test_readme_s_first_run_is_not_said_to_be_a_guarantee():
 
 def test_where_samplers_read_what_no_noise_protects_the_guarantee_is_of_updates_alone():
     privacy = load_run_config("default", ["privacy.noise='secure'"]).privacy
-    assert "The guarantee holds: " in promise(privacy, [{"disclosure": ""}])
-    said = promise(privacy, [{"disclosure": ""}, {"disclosure": "selection reads update_norm: private"}])
+    assert "The guarantee holds: " in promise(privacy, [""])
+    said = promise(privacy, ["", "selection reads update_norm: private"])
     assert "The guarantee holds for updates alone" in said
     assert "What samplers read of clients besides has no noise." in said
-    assert "simulation" in promise(load_run_config("default").privacy, [{"disclosure": "selection reads loss"}])
+    assert "simulation" in promise(load_run_config("default").privacy, ["selection reads loss"])

@@ -248,7 +248,7 @@ def start_compare(folder, changes):
 
 def under_way(folder):
     """Rounds in the logs of cells that are begun and not done, by cell."""
-    logs = {path: path.parents[2] for path in folder.glob("cells/*/trials/*/rounds.jsonl")}
+    logs = {path: path.parent for path in folder.glob("trials/*/rounds.jsonl")}
     found = {cell.name: log.read_bytes().count(b"\n") for log, cell in logs.items() if not is_done(cell)}
     return {name: rounds for name, rounds in found.items() if rounds}
 
@@ -269,11 +269,11 @@ def wait_for_rounds(folder, victim, more):
 def ledgers_of(folder):
     """Every charge and every reward of every cell."""
     found = {}
-    for path in sorted(folder.glob("cells/*/trials/*/ledger.sqlite")):
+    for path in sorted(folder.glob("trials/*/ledger.sqlite")):
         with closing(sqlite3.connect(path)) as ledger:
             charges = ledger.execute("SELECT round_index, client, attempt, rho_nanos FROM charges ORDER BY 1, 2, 3")
             rewards = ledger.execute("SELECT round_index, client, amount_nanos FROM rewards ORDER BY 1, 2")
-            found[path.parents[2].name] = charges.fetchall(), rewards.fetchall()
+            found[path.parent.name] = charges.fetchall(), rewards.fetchall()
     return found
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from made_records import a_result
 from scipy import stats
 
 from fedpcs.report.headline import headline
@@ -21,34 +22,32 @@ from fedpcs.studies.comparison import (
     compare,
     compare_each,
 )
+from fedpcs.trial.records import TrialResult
 
 NAMES = ("random", "fedpcs", "aocs", "fed-cbs", "delta", "power-of-choice", "oort", "clustered", "my.module:Mine")
 MOST_WORDS = 25
 
 
-def trial(seed: int, accuracy: float, epsilon: float, paid: float, **more: Any) -> dict[str, Any]:
+def trial(seed: int, accuracy: float, epsilon: float, paid: float, **more: Any) -> TrialResult:
     """Return what a trial of many clients, paid many times, came to."""
     spread = {"minimum": 0.9 * epsilon, "median": epsilon, "maximum": 1.1 * epsilon}
-    return {
-        "seed": seed,
-        "accuracy": accuracy,
-        "rounds": 100,
-        "num_test": 10_000,
-        "spent": {"epsilon": spread, "num_clients": 10_000},
-        "paid": paid,
-        "times_drawn": [1000] * 100,
-        **more,
-    }
+    many = {"rounds": 100, "num_test": 10_000, "times_drawn": [1000.0] * 100}
+    spent = {"rho": spread, "epsilon": spread, "num_clients": more.pop("num_clients", 10_000)}
+    return a_result(seed=seed, accuracy=accuracy, spent=spent, paid=paid, **many | more)
 
 
-def trials(accuracy: Sequence[float], epsilon: Sequence[float], paid: Sequence[float]) -> list[dict[str, Any]]:
-    return [trial(seed, *values) for seed, values in enumerate(zip(accuracy, epsilon, paid, strict=True))]
+def changed(one: TrialResult, **fields: Any) -> TrialResult:
+    return one.model_copy(update=fields)
+
+
+def trials(accuracy: Sequence[float], epsilon: Sequence[float], paid: Sequence[float]) -> list[TrialResult]:
+    return [trial(seed, *map(float, values)) for seed, values in enumerate(zip(accuracy, epsilon, paid, strict=True))]
 
 
 BASE = ([0.78, 0.80, 0.76, 0.79, 0.81], [5.4, 5.7, 5.5, 5.8, 5.3], [15900.0, 15700.0, 15600.0, 15500.0, 16000.0])
 
 
-def moved(accuracy: float, epsilon: float, paid: float, noise: float) -> list[dict[str, Any]]:
+def moved(accuracy: float, epsilon: float, paid: float, noise: float) -> list[TrialResult]:
     """Return trials that differ from the base by these, and by noise that seeds bring."""
     rng = np.random.default_rng(7)
     parts = zip(BASE, (accuracy, epsilon, paid), strict=True)
@@ -63,13 +62,13 @@ def plain(words: str) -> str:
     return words.replace("\N{NO-BREAK SPACE}", " ").replace("−", "-")
 
 
-def scipy_says(mine: Sequence[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]], level: float) -> dict[str, Any]:
+def scipy_says(mine: Sequence[TrialResult], theirs: Sequence[TrialResult], level: float) -> dict[str, Any]:
     """Return mean and ends of SciPy's paired interval: of accuracies, and of logarithms of ε and pay taken back."""
     found = {}
     for measure, value in {
-        "accuracy": lambda one: one["accuracy"],
-        "epsilon": lambda one: math.log(one["spent"]["epsilon"]["median"]),
-        "paid": lambda one: math.log(one["paid"]),
+        "accuracy": lambda one: one.accuracy,
+        "epsilon": lambda one: math.log(one.spent.epsilon.median),
+        "paid": lambda one: math.log(one.paid),
     }.items():
         a, b = [value(one) for one in mine], [value(one) for one in theirs]
         interval = stats.ttest_rel(a, b).confidence_interval(level)
@@ -135,7 +134,7 @@ def test_only_seeds_done_with_both_count() -> None:
 
 def test_without_noise_or_pay_that_difference_is_left_out_in_words() -> None:
     mine, theirs = ([trial(seed, 0.8 + shift + 0.01 * seed, 0.0, 0.0) for seed in range(3)] for shift in (0.1, 0.0))
-    mine[1]["accuracy"] += 0.001
+    mine[1] = changed(mine[1], accuracy=mine[1].accuracy + 0.001)
     found = compare("fedpcs", mine, "random", theirs)
     assert found.words("epsilon") == "no client spends any ε"
     assert found.words("paid") == "no client is paid"
@@ -143,7 +142,7 @@ def test_without_noise_or_pay_that_difference_is_left_out_in_words() -> None:
     assert re.fullmatch(
         r"fedpcs is 10.0 points more accurate than random \(9.\d to 10.\d\)\.", plain(headline([found]))
     )
-    paid = [{**one, "paid": 10.0} for one in theirs]
+    paid = [changed(one, paid=10.0) for one in theirs]
     alone = compare("fedpcs", mine, "random", paid)
     assert alone.words("paid") == "only random pays"
     assert headline([alone]).endswith("; only random pays.")
@@ -161,11 +160,9 @@ def test_what_is_equal_with_every_seed_is_called_equal() -> None:
 
 def test_seeds_that_agree_by_chance_are_believed_to_one_step_and_no_further() -> None:
     """One record of a thousand, one payment of twenty, one place among eleven clients: two seeds are sure of none."""
-    few = {"num_test": 1000, "times_drawn": [4] * 5}
 
-    def made(seed: int, accuracy: float, epsilon: float, paid: float) -> dict[str, Any]:
-        one = trial(seed, accuracy, epsilon, paid, **few)
-        return {**one, "spent": {**one["spent"], "num_clients": 11}}
+    def made(seed: int, accuracy: float, epsilon: float, paid: float) -> TrialResult:
+        return trial(seed, accuracy, epsilon, paid, num_test=1000, times_drawn=[4.0] * 5, num_clients=11)
 
     mine = [made(0, 0.501, 5.1, 105.0), made(1, 0.601, 5.1, 105.0)]
     theirs = [made(0, 0.5, 5.0, 100.0), made(1, 0.6, 5.0, 100.0)]
@@ -177,7 +174,7 @@ def test_seeds_that_agree_by_chance_are_believed_to_one_step_and_no_further() ->
         low, high = (told.low, told.high) if measure == "accuracy" else (math.log1p(told.low), math.log1p(told.high))
         assert high - low == pytest.approx(2.0 * reach * steps[measure], rel=1e-6)
         assert not told.is_sure
-    same_for_all = [{**one, "times_drawn": [10_000] * 100} for one in (*mine, *theirs)]
+    same_for_all = [changed(one, times_drawn=[10_000.0] * 100) for one in (*mine, *theirs)]
     assert compare("fedpcs", same_for_all[:2], "random", same_for_all[2:]).is_sure("paid")
 
 

@@ -77,7 +77,7 @@ def audit_object(audit: Audit) -> dict[str, Any]:
     from fedpcs.privacy.noise_law import FALSE_ALARM
 
     result, plan, level = audit.result, audit.plan, audit.scenario.level
-    most = result.claim.true_positive_rate(FALSE_POSITIVE_RATES).tolist()
+    most = result.claim.true_positive_rate(FALSE_POSITIVE_RATES)
     return {
         "status": "contradicted" if result.is_contradicted else "not-contradicted",
         "reasons": reasons(result),
@@ -104,7 +104,7 @@ def audit_object(audit: Audit) -> dict[str, Any]:
                 for three in zip(FALSE_POSITIVE_RATES, result.true_positive_rates, most, strict=True)
             ],
         },
-        "checks": [asdict(check) for check in result.checks],
+        "checks": result.checks,
         "remark": audit.scenario.remark,
     }
 

@@ -51,8 +51,6 @@ def doctor(
     if source is None and overrides:
         raise InvalidInput("--set changes a run; name one. Example: fedpcs doctor default --set rounds=5")
     config = None if source is None else load_run_config(source, overrides)
-    from dataclasses import asdict
-
     from rich.text import Text
 
     from fedpcs.cli.printing import emit, print_table, status
@@ -64,7 +62,7 @@ def doctor(
         for one in checks
     ]
     headings = ("subject", "standing", "found")
-    emit([asdict(one) for one in checks], as_json, lambda: print_table(rows, headings, folded=("found",)))
+    emit(checks, as_json, lambda: print_table(rows, headings, folded=("found",)))
     if any(one.standing == "wrong" for one in checks):
         raise typer.Exit(1)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,44 +98,42 @@ def verify(
         raise typer.Exit(3)
 
 
-def _solution_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> Any:
+def _solution_object(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> dict[str, Any]:
     welfare, price = found.welfare()
-    result: dict[str, Any] = {
+    reward = found.reward
+    result = {
         "status": found.status,
         "iterations": found.iterations,
         "residual": found.residual,
         "settled_by": found.settled_by,
-        "reward": found.reward.path.tolist(),
+        "reward": reward.path,
         "reward_policy": {
-            "name": found.reward.policy,
-            "is_settled": found.reward.is_settled,
-            "interior_rounds": None if found.reward.is_interior is None else int(found.reward.is_interior.sum()),
-            "equilibria_computed": found.reward.evaluations,
+            "name": reward.policy,
+            "is_settled": reward.is_settled,
+            "interior_rounds": None if reward.is_interior is None else reward.is_interior.sum(),
+            "equilibria_computed": reward.evaluations,
         },
-        "mean_budget": found.profile.mean_budget.tolist(),
+        "mean_budget": found.profile.mean_budget,
         "exploitability": _exploitability(found.certificate),
-        "server_cost": {"total": float(found.cost.sum()), "per_round": found.cost.tolist()},
-        "welfare": asdict(welfare),
-        "price_of_anarchy": asdict(price),
-        "cohort_size": found.game.cohort_size.astype(int).tolist(),
+        "server_cost": {"total": found.cost.sum(), "per_round": found.cost},
+        "welfare": welfare,
+        "price_of_anarchy": price,
+        "cohort_size": found.game.cohort_size.astype(int),
     }
-    if plan is not None:
-        result["budget_cap"] = {"cap": plan.budget_cap.tolist(), "usage": plan.usage.tolist()}
-    return _finite({**result, "seconds": seconds})
+    caps = {} if plan is None else {"budget_cap": {"cap": plan.budget_cap, "usage": plan.usage}}
+    return {**result, **caps, "seconds": seconds}
 
 
-def _verification_object(checked: Verification, tolerance: float) -> Any:
-    return _finite(
-        {
-            "status": checked.verdict(tolerance),
-            "tolerance": tolerance,
-            "exploitability": _exploitability(checked.certificate),
-            "inconsistency": checked.certificate.inconsistency,
-            "mean_budget_error": checked.mean_budget_error,
-            "server_cost": {"total": float(checked.server_cost.sum()), "per_round": checked.server_cost.tolist()},
-            "server": None if checked.server is None else asdict(checked.server),
-        }
-    )
+def _verification_object(checked: Verification, tolerance: float) -> dict[str, Any]:
+    return {
+        "status": checked.verdict(tolerance),
+        "tolerance": tolerance,
+        "exploitability": _exploitability(checked.certificate),
+        "inconsistency": checked.certificate.inconsistency,
+        "mean_budget_error": checked.mean_budget_error,
+        "server_cost": {"total": checked.server_cost.sum(), "per_round": checked.server_cost},
+        "server": checked.server,
+    }
 
 
 def _show_solution(found: Equilibrium, plan: CohortPlan | None, seconds: float) -> None:
@@ -188,7 +184,7 @@ def _show_verification(checked: Verification, tolerance: float) -> None:
 
 
 def _exploitability(certificate: Certificate) -> dict[str, float]:
-    return {name: float(getattr(certificate, name)) for name in ("mean", "max", "relative", "resolution")}
+    return {name: getattr(certificate, name) for name in ("mean", "max", "relative", "resolution")}
 
 
 def _gain(certificate: Certificate) -> str:
@@ -200,12 +196,3 @@ def _gain(certificate: Certificate) -> str:
 
 def _trace(path: FloatArray) -> str:
     return f"{path[0]:.2f} → {path[path.size // 2]:.2f} → {path[-1]:.2f} (rounds 0, {path.size // 2}, {path.size - 1})"
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with what JSON cannot say (NaN, inf) replaced by null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from pydantic_core import to_jsonable_python
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
@@ -14,9 +15,9 @@ from rich.text import Text
 
 
 def emit(value: Any, as_json: bool, show: Callable[[], None]) -> None:
-    """Print a value as one line of JSON, or for people by `show`."""
+    """Print a value as one line of JSON, or for people by `show`: arrays as lists, what JSON cannot say as null."""
     if as_json:
-        print(json.dumps(value, default=str))
+        print(json.dumps(to_jsonable_python(value, inf_nan_mode="null", fallback=_as_list)))
     else:
         show()
 
@@ -84,3 +85,7 @@ def say(*lines: object, style: str = "", to_stderr: bool = False) -> None:
 def status(text: str) -> AbstractContextManager[object]:
     """Show on stderr that something is being done."""
     return Console(stderr=True).status(text)
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -43,7 +43,7 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
         print_differences(said, [("", one) for one in compared])
     print_whole(_table(result.trials))
     say(f"spent: {SPENT_MEANING}; exploitability: what deviating gains", style="dim")
-    say(standing(store.config_as_it_stands().privacy, result.trials))
+    say(standing(store.config_as_it_stands().privacy, [trial.disclosure for trial in result.trials]))
     reads = [f"{trial.sampler}: {trial.disclosure}." for trial in result.trials if trial.disclosure]
     say(*dict.fromkeys(reads), *filter(None, (paid_for_nothing(result.trials),)))
     say(store.report if store.report.exists() else store.folder)
@@ -94,4 +94,4 @@ def _table(trials: list[TrialResult]) -> Table:
 
 def _three(trials: list[TrialResult], unit: str) -> str:
     """Return what clients spent over all seeds."""
-    return _format.least_middle_greatest(spent_over_seeds([trial.spent[unit] for trial in trials]))
+    return _format.least_middle_greatest(spent_over_seeds([getattr(trial.spent, unit) for trial in trials]))

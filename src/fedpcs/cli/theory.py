@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,14 +87,14 @@ def run_object(trials: Sequence[TrialTheory]) -> dict[str, Any]:
                 "sampler": one.sampler,
                 "seeds": one.num_seeds,
                 "is_same": one.is_same,
-                "loss": one.loss.tolist(),
-                "bound_on_change": one.bound.value.tolist(),
+                "loss": one.loss,
+                "bound_on_change": one.bound.value,
                 "rounds_under_bound": one.num_under,
                 "account": one.totals,
                 "shares": one.shares,
-                "top_curvature": one.top_curvature.tolist(),
-                "mean_curvature": one.mean_curvature.tolist(),
-                "estimates": None if one.estimates is None else asdict(one.estimates),
+                "top_curvature": one.top_curvature,
+                "mean_curvature": one.mean_curvature,
+                "estimates": one.estimates,
                 "kept": one.kept,
                 "largest": one.largest,
                 "advice": one.advice,
@@ -142,15 +141,15 @@ def quadratic_object(found: QuadraticTheory) -> dict[str, Any]:
     return {
         "words": found.summary,
         "trajectories": found.num_trajectories,
-        "measured": found.measured.value.tolist(),
-        "standard_error": found.measured.standard_error.tolist(),
-        "valid": found.valid.value.tolist(),
-        "printed": found.printed.value.tolist(),
-        "terms": {name: value.tolist() for name, value in found.valid.terms.items()},
+        "measured": found.measured.value,
+        "standard_error": found.measured.standard_error,
+        "valid": found.valid.value,
+        "printed": found.printed.value,
+        "terms": found.valid.terms,
         "dominating": found.valid.dominating(),
-        "premises_missing": list(found.valid.missing),
-        "printed_premises_missing": list(found.printed.missing),
-        "largest_ratio": float(found.ratio.max()),
+        "premises_missing": found.valid.missing,
+        "printed_premises_missing": found.printed.missing,
+        "largest_ratio": found.ratio.max(),
         "at_the_end": {
             name: {"measured": measured, "valid": valid, "printed": printed}
             for name, measured, valid, printed in found.rows

@@ -44,7 +44,7 @@ MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held
 NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
 NUMBERS: dict[Cost, Callable[[TrialResult], float]] = {
-    "epsilon": lambda result: result.spent.epsilon["median"],
+    "epsilon": lambda result: result.spent.epsilon.median,
     "paid": lambda result: result.paid,
 }
 UNWEIGHABLE = (
@@ -215,7 +215,7 @@ def _point(series: Series, rule: str, way: tuple[tuple[float, float, float], ...
 def _useful_points(results: Trained, _: Cost) -> list[TradeOff]:
     """Return a point for each sampler and variant, with its way there, round by round."""
     numbers: tuple[Callable[[RoundRecord], float | None], ...] = (
-        lambda line: line.spent.epsilon["median"],
+        lambda line: line.spent.epsilon.median,
         lambda line: line.paid_so_far,
         lambda line: line.accuracy,
     )

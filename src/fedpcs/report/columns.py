@@ -100,7 +100,7 @@ def _spent(unit: str) -> Callable[[Series], str]:
     def cell(series: Series) -> str:
         if not series.trials[0].cell.config.privacy.is_private:
             return "no noise"
-        spreads = [getattr(result.spent, unit).model_dump() for result in series.results if result.spent.num_clients]
+        spreads = [getattr(result.spent, unit) for result in series.results if result.spent.num_clients]
         if not spreads:
             return "nothing" if series.done else _NOT_YET
         return _format.least_middle_greatest(spent_over_seeds(spreads))

@@ -48,7 +48,8 @@ class WrittenStudy:
     @property
     def privacy(self) -> tuple[str, ...]:
         """What the trainings may claim of privacy."""
-        return tuple(dict.fromkeys(standing(one.cell.config.privacy, [one.outcome]) for one in self.study.done))
+        said = (standing(one.cell.config.privacy, [one.outcome.disclosure]) for one in self.study.done)
+        return tuple(dict.fromkeys(said))
 
     @property
     def notes(self) -> tuple[str, ...]:

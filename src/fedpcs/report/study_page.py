@@ -129,7 +129,7 @@ def _span(values: Iterable[int]) -> str:
 def privacy_text(configs: Sequence[RunConfig], trials: Sequence[TrialData]) -> tuple[str, ...]:
     """Return what is promised to clients, and what must be said beside it."""
     done = [one for one in trials if one.is_done]
-    kept = [promise(one.cell.config.privacy, [one.outcome]) for one in done]
+    kept = [promise(one.cell.config.privacy, [one.outcome.disclosure]) for one in done]
     sentences = list(dict.fromkeys(kept or [promise(config.privacy) for config in configs]))
     sentences += dict.fromkeys(
         f"{one.cell.sampler}: {one.outcome.disclosure}." for one in done if one.outcome.disclosure

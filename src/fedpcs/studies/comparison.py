@@ -28,7 +28,6 @@ from fedpcs._validate import FloatArray
 from fedpcs.studies.paired import joint_confidence, paired_difference
 from fedpcs.trial.records import TrialResult
 
-Result = TrialResult | Mapping[str, Any]  # of a finished trial
 Measure = Literal["accuracy", "epsilon", "paid"]
 Verdict = Literal["higher", "lower", "equal", "cannot be told apart", "one seed"]
 MEASURES: tuple[Measure, ...] = ("accuracy", "epsilon", "paid")
@@ -165,7 +164,7 @@ class Comparison:
         return {**found, "left_out": dict(self.left_out)}
 
 
-def compare_each(results: Mapping[str, Sequence[Result]]) -> list[Comparison]:
+def compare_each(results: Mapping[str, Sequence[TrialResult]]) -> list[Comparison]:
     """Compare one sampler with each of the others: FedPCS if it takes part, else the first that is not random sampling.
 
     Args:
@@ -179,7 +178,7 @@ def compare_each(results: Mapping[str, Sequence[Result]]) -> list[Comparison]:
 
 
 def compare(
-    sampler: str, mine: Sequence[Result], other: str, theirs: Sequence[Result], num_compared: int = 1
+    sampler: str, mine: Sequence[TrialResult], other: str, theirs: Sequence[TrialResult], num_compared: int = 1
 ) -> Comparison:
     """Return the three differences of one sampler to another, over the seeds done with both.
 
@@ -190,8 +189,8 @@ def compare(
         theirs: Results of the other's.
         num_compared: So many comparisons hold together with 95 % confidence.
     """
-    by_seed = {one["seed"]: one for one in theirs}
-    pairs = [(one, by_seed[one["seed"]]) for one in mine if one["seed"] in by_seed]
+    by_seed = {one.seed: one for one in theirs}
+    pairs = [(one, by_seed[one.seed]) for one in mine if one.seed in by_seed]
     if not pairs:
         return Comparison(sampler, other, (), dict.fromkeys(MEASURES, "no seed in common"), 0)
     found: list[Difference] = []
@@ -218,25 +217,25 @@ def _difference(measure: Measure, a: FloatArray, b: FloatArray, confidence: floa
     return Difference(measure, mean, low, high, is_equal, found.num_pairs)
 
 
-def _place(result: Result) -> float:
+def _place(result: TrialResult) -> float:
     """Return by what share the median client's ε moves from one place in the order to the next, in the denser half."""
-    spent, num_gaps = result["spent"]["epsilon"], max(result["spent"]["num_clients"] - 1, 1)
-    width = min(spent["maximum"] - spent["median"], spent["median"] - spent["minimum"])
-    return float(2.0 * width / (num_gaps * spent["median"]))
+    spent, num_gaps = result.spent.epsilon, max(result.spent.num_clients - 1, 1)
+    width = min(spent.maximum - spent.median, spent.median - spent.minimum)
+    return 2.0 * width / (num_gaps * spent.median)
 
 
-def _payment(result: Result) -> float:
+def _payment(result: TrialResult) -> float:
     """Return one payment's share of all; where the draws were not kept, a share that is surely not smaller."""
-    return 1.0 / (sum(result.get("times_drawn") or ()) or max(result["rounds"], result["spent"]["num_clients"], 1))
+    return 1.0 / (sum(result.times_drawn or ()) or max(result.rounds, result.spent.num_clients, 1))
 
 
-_VALUE: dict[Measure, Callable[[Result], float]] = {
-    "accuracy": lambda one: float(one["accuracy"]),
-    "epsilon": lambda one: float(one["spent"]["epsilon"]["median"]),
-    "paid": lambda one: float(one["paid"]),
+_VALUE: dict[Measure, Callable[[TrialResult], float]] = {
+    "accuracy": lambda one: one.accuracy,
+    "epsilon": lambda one: one.spent.epsilon.median,
+    "paid": lambda one: one.paid,
 }
-_STEP: dict[Measure, Callable[[Result], float]] = {
-    "accuracy": lambda one: 1.0 / one["num_test"],
+_STEP: dict[Measure, Callable[[TrialResult], float]] = {
+    "accuracy": lambda one: 1.0 / one.num_test,
     "epsilon": _place,
     "paid": _payment,
 }

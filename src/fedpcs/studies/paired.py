@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from scipy import stats
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
+from fedpcs.trial.records import Spread
 
 SPENT_MEANING = (
     "least / median / greatest client ever charged; over seeds the least, the mean of the medians and the greatest; "
@@ -54,10 +55,10 @@ def mean_and_std(values: ArrayLike) -> tuple[float, float | None]:
     return float(sample.mean()), float(sample.std(ddof=1)) if sample.size > 1 else None
 
 
-def spent_over_seeds(spreads: Sequence[Mapping[str, float]]) -> tuple[float, float, float]:
+def spent_over_seeds(spreads: Sequence[Spread]) -> tuple[float, float, float]:
     """Return what clients spent, ρ or ε: the least over all seeds, the mean of the seeds' medians, the greatest."""
-    least, greatest = min(one["minimum"] for one in spreads), max(one["maximum"] for one in spreads)
-    return least, statistics.fmean(one["median"] for one in spreads), greatest
+    least, greatest = min(one.minimum for one in spreads), max(one.maximum for one in spreads)
+    return least, statistics.fmean(one.median for one in spreads), greatest
 
 
 def joint_confidence(num_intervals: int) -> float:

@@ -53,7 +53,7 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     found.append(_clipping(config, norms))
     for name, schedule in schedules.items():
         found += [_noise(name, config, schedule, data, norms), _epsilon(name, config, schedule)]
-    disclosures = [{"disclosure": disclosure(sampler_of(config, name)).label} for name in config.sampling.samplers]
+    disclosures = [disclosure(sampler_of(config, name)).label for name in config.sampling.samplers]
     return [*found, Check("promise", "fine", promise(config.privacy, disclosures))]
 
 
