@@ -17,7 +17,7 @@ from fedpcs.engines.flower.directory import Directory
 from fedpcs.engines.flower.grid_engine import GridEngine
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.learning.models import make_model
-from fedpcs.trial.assemble import Trial, sampler_of, server_side
+from fedpcs.trial.assemble import only_trial, sampler_of, server_side
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.server_plan import plan_for
 from fedpcs.trial.session import Session
@@ -45,7 +45,7 @@ class Federation:
     @contextmanager
     def set_up(self, config: RunConfig, session: Session) -> Iterator[Setup]:
         """Announce terms, unless that was done; give what the trial is played with."""
-        trial = Trial(config.sampling.samplers[0], config.seeds[0])
+        trial = only_trial(config)
         sampler, seconds = sampler_of(config, trial.sampler), float(config.engine.deadline_seconds)
 
         def ask(announcement: Announcement, clients: IntArray) -> dict[int, IntArray]:
@@ -56,8 +56,8 @@ class Federation:
             announcer.ask_missing(connected)
             return connected & announcer.has_answered
 
-        sizes, run = self.roster.num_samples, f"{config.name}/{trial.sampler}/{trial.seed}"
-        announcer = Announcer(config, sampler, run, sizes.size, ask, session.observer.say)
+        sizes = self.roster.num_samples
+        announcer = Announcer(config, sampler, trial.name_in(config), sizes.size, ask, session.observer.say)
         if not self.is_announced:
             announcer.start()
         dataset = session.dataset

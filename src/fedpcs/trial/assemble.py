@@ -29,6 +29,15 @@ class Trial:
     sampler: str
     seed: int
 
+    def name_in(self, config: RunConfig) -> str:
+        """Return its name in tasks, ledgers and announcements."""
+        return f"{config.name}/{self.sampler}/{self.seed}"
+
+
+def only_trial(config: RunConfig) -> Trial:
+    """Return the trial of a configuration that has one sampler and one seed."""
+    return Trial(config.sampling.samplers[0], config.seeds[0])
+
 
 def sampler_of(config: RunConfig, name: str) -> Sampler:
     """Return a sampler with the settings a run gives it."""

@@ -46,7 +46,7 @@ def plan_for(
     """Return the same from what a server knows of clients' data: how many records each has, and counts if asked for."""
     training, privacy = config.training, config.privacy
     return ServerPlan(
-        run=f"{config.name}/{trial.sampler}/{trial.seed}",
+        run=trial.name_in(config),
         seed=trial.seed,
         client=client_plan(config, trial.seed, device),
         layout=layout_of(model),

@@ -14,7 +14,7 @@ from fedpcs.game.schedule import Schedule
 from fedpcs.learning.client_data import PartitionedData
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server_values import BoolArray, ServerPlan
-from fedpcs.trial.assemble import Trial, counts_of, dealt_out, sampler_of
+from fedpcs.trial.assemble import counts_of, dealt_out, only_trial, sampler_of
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.replanning import Planner, Replanner
 from fedpcs.trial.server_plan import presence, server_plan
@@ -54,7 +54,7 @@ SetUp = Callable[[RunConfig, Session], AbstractContextManager[Setup]]
 @contextmanager
 def simulated(config: RunConfig, session: Session) -> Iterator[Setup]:
     """Give what a trial is played with whose clients are simulated here."""
-    trial = Trial(config.sampling.samplers[0], config.seeds[0])
+    trial = only_trial(config)
     sampler = sampler_of(config, trial.sampler)
     schedule = session.schedule(config, sampler)
     data = dealt_out(config, session.dataset, trial.seed)
