@@ -1,10 +1,8 @@
 """Worker processes as an engine's user meets them: left early, asked for nothing, closed, refused."""
 
-import os
-import time
-
 import numpy as np
 import pytest
+from processes import is_alive, wait_until
 from torch import nn
 
 from fedpcs.engines.workers import WorkerEngine
@@ -77,14 +75,6 @@ def test_a_client_that_does_not_exist_fails_alone(engine, parameters):
     assert np.isfinite(answers[1])
 
 
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_no_process_is_left_after_close(data, model, parameters):
     engine = WorkerEngine(ClientPlan(), model, data, num_workers=3, num_slots=3)
     replies = engine.run(parameters, tasks())
@@ -94,11 +84,8 @@ def test_no_process_is_left_after_close(data, model, parameters):
     pids |= {worker.process.pid for worker in engine._workers}
     engine.close()
     engine.close()  # twice does no harm
-    end = time.monotonic() + 5.0
-    while any(map(is_alive, pids)) and time.monotonic() < end:
-        time.sleep(0.01)
     assert len(pids) >= 3
-    assert not any(map(is_alive, pids))
+    wait_until(lambda: not any(map(is_alive, pids)), 5.0)
 
 
 def refused(plan, model, data):

@@ -3,11 +3,11 @@
 import math
 import os
 import time
-from pathlib import Path
 
 import pytest
 from fault_injection import Fault
 from faulty_federation import ENGINES, engine_with, first_cohort, play, same_but_for_how, tiny
+from processes import is_alive, wait_until
 from tiny_runs import prepared
 
 from fedpcs.learning.layout import flat_parameters
@@ -167,7 +167,7 @@ def test_a_client_that_fails_costs_the_round_only_its_own_update(tmp_path, absen
         has_lost_its_worker = name in (*WORKERS_ONLY, "hangs", "exits")
         assert len(after) == 2
         assert len(after - before) == int(has_lost_its_worker)
-    assert all_gone(before | after)
+    wait_until(lambda: not any(map(is_alive, before | after)))
 
 
 @pytest.mark.parametrize(("engine", "name"), FAILED_ON)
@@ -191,7 +191,7 @@ def test_workers_that_all_die_at_once_are_all_replaced(tmp_path):
             play(tmp_path, engine=faulty)
         pids = worker_pids(faulty)
         assert len(pids) == 2
-    assert all_gone(pids)
+    wait_until(lambda: not any(map(is_alive, pids)))
 
 
 def test_a_worker_that_died_between_rounds_is_replaced(tmp_path, unharmed):
@@ -266,12 +266,3 @@ def test_without_clipping_an_update_far_longer_than_the_others_is_refused(tmp_pa
 
 def worker_pids(faulty):
     return {worker.process.pid for worker in getattr(faulty._inner, "_workers", [])}
-
-
-def all_gone(pids, seconds=5.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
-            return True
-        time.sleep(0.02)
-    return False

@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import pytest
 from fault_injection import Payload
 from faulty_federation import ENGINES, tiny
 from killed_runs import finish, left_behind, outcome
+from processes import descendants, is_alive, wait_until
 from tiny_runs import Watcher
 
 from fedpcs import _files
@@ -494,14 +494,14 @@ def test_the_command_is_killed_interrupted_and_resumed_and_leaves_no_process(tmp
     with fedpcs("run", config, "--out", tmp_path / "run") as process:
         family = once_in_round(3, log, process)
         process.kill()
-    assert wait_until(lambda: not any(map(is_alive, family)))
+    wait_until(lambda: not any(map(is_alive, family)))
     with fedpcs("resume", tmp_path / "run") as process:
         family = once_in_round(10, log, process)
         os.killpg(process.pid, signal.SIGINT)
         said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    assert wait_until(lambda: not any(map(is_alive, family)))
+    wait_until(lambda: not any(map(is_alive, family)))
 
 
 def fedpcs(*arguments):
@@ -519,35 +519,8 @@ def once_in_round(number, log, process):
 
 
 def wait_for_rounds(log, number, process):
-    assert wait_until(
-        lambda: process.poll() is not None or (log.exists() and log.read_bytes().count(b"\n") >= number), 60.0
-    )
+    wait_until(lambda: process.poll() is not None or (log.exists() and log.read_bytes().count(b"\n") >= number), 60.0)
     assert process.poll() is None, process.communicate()
-
-
-def wait_until(holds, seconds=10.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def descendants(pid):
-    """The processes that come from this one."""
-    found = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, path.read_text().split()):
-            found += [child, *descendants(child)]
-    return found
-
-
-def is_alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def test_files_are_whole_or_not_there(tmp_path, monkeypatch):

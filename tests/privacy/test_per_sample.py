@@ -12,40 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from fedpcs.errors import InvalidInput
+from fedpcs.learning.models.convolutional import cnn_fashion, tanh_cnn
 from fedpcs.privacy.clipping import ClippedMean
 from fedpcs.privacy.per_sample import per_sample_gradient, refuse_mixing_layers
-
-
-def mcmahan_cnn() -> nn.Module:
-    """The paper's network for 28×28 images, 1.66 million parameters."""
-    return nn.Sequential(
-        nn.Conv2d(1, 32, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(3136, 512),
-        nn.ReLU(),
-        nn.Linear(512, 10),
-    )
-
-
-def tanh_cnn() -> nn.Module:
-    """The network made for private training, 26,010 parameters."""
-    return nn.Sequential(
-        nn.Conv2d(1, 16, 8, stride=2, padding=3),
-        nn.Tanh(),
-        nn.MaxPool2d(2, stride=1),
-        nn.Conv2d(16, 32, 4, stride=2),
-        nn.Tanh(),
-        nn.MaxPool2d(2, stride=1),
-        nn.Flatten(),
-        nn.Linear(512, 32),
-        nn.Tanh(),
-        nn.Linear(32, 10),
-    )
 
 
 def group_norm_cnn() -> nn.Module:
@@ -83,8 +52,8 @@ class Sequence(nn.Module):
 
 
 MODELS = {
-    "mcmahan": mcmahan_cnn,
-    "tanh": tanh_cnn,
+    "mcmahan": lambda: cnn_fashion((1, 28, 28), 10),
+    "tanh": lambda: tanh_cnn((1, 28, 28), 10),
     "group-norm": group_norm_cnn,
     "tied": TiedWeights,
     "sequence": Sequence,

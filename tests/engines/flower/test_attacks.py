@@ -13,7 +13,8 @@ import attacks_by_server as server
 import pytest
 import test_deployment
 from attacks_on_the_wire import WIRE, Wire
-from test_deployment import HERE, local, make_another_key, make_app, wait_until
+from processes import wait_until
+from test_deployment import HERE, local, make_another_key, make_app
 from test_lying_clients import Peaks
 
 from fedpcs.privacy.conversion import to_rho

@@ -19,6 +19,7 @@ from pathlib import Path
 import forgeries
 import numpy as np
 import pytest
+from processes import is_alive, wait_until
 
 from fedpcs.trial import checkpoint
 from fedpcs.trial.store import TrialStore
@@ -146,14 +147,6 @@ def deployments(tmp_path):
         wait_until(lambda pids=below: not any(map(is_alive, pids)), 5.0, lambda: "processes are left")
 
 
-def is_alive(pid):
-    """Say whether a process runs; one that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def make_app(folder, changes=(), **replaced):
     """Copy the example's app, with another run file or other modules; return its folder."""
     shutil.copytree(EXAMPLE / "fedpcs_app", folder / "fedpcs_app", ignore=shutil.ignore_patterns("__pycache__"))
@@ -167,13 +160,6 @@ def make_app(folder, changes=(), **replaced):
     for name, path in replaced.items():
         shutil.copy(path, folder / "fedpcs_app" / f"{name}.py")
     return folder
-
-
-def wait_until(holds, seconds, what):
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, f"after {seconds:g} s: {what()}"
-        time.sleep(0.3)
 
 
 @pytest.fixture

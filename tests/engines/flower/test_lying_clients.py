@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 import test_deployment
-from test_deployment import HERE, local, make_app, spent_where_drawn, wait_until
+from processes import wait_until
+from test_deployment import HERE, local, make_app, spent_where_drawn
 
 pytestmark = pytest.mark.slow
 deployments = test_deployment.deployments
