@@ -45,7 +45,7 @@ from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.results import Study, against, best_of, group
-from fedpcs.trial import schedule, train
+from fedpcs.trial import schedule, session
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
 
@@ -160,7 +160,7 @@ def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
         looked.append(data_dir)
         return load_for(config, data_dir)
 
-    monkeypatch.setattr(train, "load_for", loaded)
+    monkeypatch.setattr(session, "load_for", loaded)
     run_cell(folder, cells[0].config, tmp_path / "moved", copy.games)
     assert looked == [tmp_path / "moved"]
     assert accuracies(cells[:1], copy) == accuracies(cells[:1], store)
