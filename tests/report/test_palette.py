@@ -10,21 +10,14 @@ from pages import contrast, read
 from test_study_page import configuration, group_of, write_run
 
 from fedpcs.report import palette, style
-from fedpcs.report.figures.caps import Usage, draw_usage
-from fedpcs.report.figures.lines import curves_figure
-from fedpcs.report.figures.study import accuracy, draws, epsilon, loss, noise
-from fedpcs.report.figures.theory import account_figure
-from fedpcs.report.figures.tradeoff import tradeoff_figure
+from fedpcs.report.figures.study import accuracy, design, draws, epsilon, loss, noise, updates
 from fedpcs.report.palette import line_styles
 from fedpcs.report.render import as_html
 from fedpcs.report.study_page import study_page
 from fedpcs.sampling import SAMPLERS
-from fedpcs.studies.points import TradeOff
 from fedpcs.studies.study import read_study
-from fedpcs.studies.theory.run import ERRORS, TrialTheory
 
 NAMES = sorted(SAMPLERS)
-ROUNDS = np.arange(1.0, 5.0)
 GROUND = "#14171a"  # of the dark page
 # What eyes without red or green cones make of linear RGB: Machado, Oliveira and Fernandes 2009, severity 1.
 BLINDNESS = (
@@ -68,14 +61,11 @@ def look(name: str) -> tuple[str, bool]:
     return found.colour, not found.is_hollow
 
 
-@pytest.mark.parametrize("module", [accuracy, loss, draws, noise, epsilon], ids=lambda one: one.TOPIC)
+@pytest.mark.parametrize("module", [accuracy, loss, draws, design, noise, updates, epsilon], ids=lambda one: one.TOPIC)
 def test_a_study_s_figures_have_the_palette_s_colours(made, module):
     for axes in module.draw(group_of(made)).axes:
         drawn = looks(axes)
         assert {name: drawn.get(name) for name in NAMES} == {name: look(name) for name in NAMES}
-        legend = axes.get_legend()
-        named = dict(zip((text.get_text() for text in legend.get_texts()), legend.get_lines(), strict=True))
-        assert all(named[name].get_color() == look(name)[0] for name in NAMES)
 
 
 def test_tables_mark_samplers_as_figures_draw_them(made):
@@ -84,28 +74,6 @@ def test_tables_mark_samplers_as_figures_draw_them(made):
     assert {name for *_, name in marks} == set(NAMES)
     assert {(name, colour, stroke == "solid") for stroke, colour, name in marks} == {(n, *look(n)) for n in NAMES}
     assert read(html).open == []
-
-
-def test_other_figures_have_the_same():
-    _, axes = curves_figure({name: (ROUNDS, np.full((2, 4), 0.1)) for name in NAMES}, "", "accuracy")
-    assert looks(axes).items() >= {name: look(name) for name in NAMES}.items()
-    points = [TradeOff(name, "hajek", 1.0 + k, 1.0, 0.5, 0.1) for k, name in enumerate(NAMES)]
-    drawn = [
-        to_hex(bar.lines[0].get_color()).upper() for bar in tradeoff_figure(points, "epsilon", "").axes[0].containers
-    ]
-    assert drawn == [look(name)[0] for name in NAMES]
-    parts = ("descent", *ERRORS)
-    account = {part: np.array([-1.0 if part == "descent" else 0.1]) for part in parts}
-    trials = [
-        TrialTheory(name, 1, np.array([1.0, 0.5]), None, account, ROUNDS, ROUNDS, None, 1.0, True)  # no bound is drawn
-        for name in NAMES
-    ]
-    for bars in account_figure(trials).axes[0].containers:
-        assert {to_hex(bar.get_edgecolor()).upper() for bar in bars} == {look(bars.get_label())[0]}
-    _, (axes,) = style.new_figure("")
-    draw_usage(axes, {"FedPCS": Usage(np.array([0.9, 0.8])), "random": Usage(np.array([0.7, 0.6]))})
-    named = {text.get_text(): text.get_color() for text in axes.get_legend().get_texts()}
-    assert (named["FedPCS"], named["random"]) == (look("fedpcs")[0], look("random")[0])
 
 
 def test_nine_samplers_have_nine_looks_and_fedpcs_the_strong_one():
@@ -140,7 +108,7 @@ def test_a_sampler_looks_the_same_whoever_stands_beside_it():
 
 
 def test_names_are_cut_only_where_they_still_differ():
-    (one,) = line_styles(["a sampler that has a rather long name"]).values()
-    assert one.label == "a sampler that has a ra…"
+    (one,) = line_styles(["a sampler that has a rather long name indeed"]).values()
+    assert one.label == "a sampler that has a rather lon…"
     alike = [f"a sampler that has a rather long name {k}" for k in range(2)]
     assert [one.label for one in line_styles(alike).values()] == alike
