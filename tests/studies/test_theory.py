@@ -100,8 +100,8 @@ def test_tables_and_figures_say_what_they_show(assessed, capsys):
 
 def test_what_is_not_a_finished_run_is_refused(tmp_path):
     for arguments, words in (
-        ((tmp_path,), "folder of a finished run"),
-        ((tmp_path / "nowhere",), "folder of a finished run"),
+        ((tmp_path,), "no run there"),
+        ((tmp_path / "nowhere",), "no run there"),
         ((), "either RUN or --quadratic"),
         ((tmp_path, "--quadratic"), "either RUN or --quadratic"),
         ((tmp_path, "--rounds", 5), "are of --quadratic"),
