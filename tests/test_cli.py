@@ -333,12 +333,12 @@ def test_a_run_in_which_everyone_has_spent_its_limit_exits_4_and_keeps_its_resul
 
 def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeypatch, capsys):
     from fedpcs.errors import NotConverged
-    from fedpcs.trial import schedule_store
+    from fedpcs.trial import schedule
 
     def unsolved(config, sampler):
         raise NotConverged("no equilibrium was found.")
 
-    monkeypatch.setattr(schedule_store, "make_schedule", unsolved)
+    monkeypatch.setattr(schedule, "make_schedule", unsolved)
     code, out, err = said_by(("run", "--out", tmp_path / "run", *tiny_run()), monkeypatch, capsys)
     assert (code, out) == (3, "")
     assert err.splitlines()[-1] == "fedpcs: no equilibrium was found."

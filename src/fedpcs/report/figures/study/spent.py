@@ -12,7 +12,7 @@ from fedpcs.privacy.ledger import PrivacyLedger
 from fedpcs.report.figures.lines import Line, config_of, lines_figure, styles_of
 from fedpcs.report.page import NothingToDraw
 from fedpcs.studies.results import Group, Series, TrialData
-from fedpcs.trial.round_log import known_client
+from fedpcs.trial.rounds.results import known_client
 
 TOPIC, ORDER = "Privacy spent by each client", 35
 _WIDE_RANGE = 10.0  # of samplers' greatest ε, beyond which the lesser would lie on the axis
