@@ -311,12 +311,6 @@ def at_common_rounds(tracks: Sequence[Track]) -> FloatArray:
     return np.vstack([shared, *(track.values[np.isin(track.rounds, shared)] for track in tracks)])
 
 
-def mean_track(tracks: Sequence[Track]) -> Track:
-    """Return the mean over tracks at the rounds all have."""
-    table = at_common_rounds(tracks)
-    return Track(table[0], table[1:].mean(axis=0))
-
-
 def _or_nan(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
