@@ -55,8 +55,8 @@ def test_a_registered_mode_trains_is_charged_and_promised(pair, tmp_path):
     store = start_run(config_of("pair"), tmp_path / "run")
     trial = store.trial("fedpcs", 0)
     rounds = trial.rounds()
-    assert [len(line["cohort"]) for line in rounds] == [6, 6, 6]
-    assert not any(line["refused"] for line in rounds)
+    assert [len(line.cohort) for line in rounds] == [6, 6, 6]
+    assert not any(line.refused for line in rounds)
     with PrivacyLedger.open(trial.ledger) as ledger:
         charges = list(ledger.charges())
         assert len(charges) == 18

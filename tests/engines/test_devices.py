@@ -152,7 +152,7 @@ def test_a_whole_run_on_a_device_is_the_run_on_the_cpu(tmp_path, monkeypatch, na
     engine = {"kind": "in-process", "device": "cuda"}
     with cards(monkeypatch, 2):
         found = start_run(tiny(rounds=2, **RUNS[name], engine=engine), tmp_path / "cuda")
-    assert found.manifest["notes"] == ["Trained on cuda: bits may differ from run to run."]
+    assert found.manifest.notes == ["Trained on cuda: bits may differ from run to run."]
     trials = [next((store.folder / "trials").iterdir()) for store in (on_cpu, found)]
     expected, lines = (
         [json.loads(line) for line in (trial / "rounds.jsonl").read_text().splitlines()] for trial in trials

@@ -94,7 +94,7 @@ def unharmed(tmp_path_factory):
 
 
 def counted(record):
-    return {**record["failures"], **record["refusals"]}
+    return {**record.failures, **record.refusals}
 
 
 def went_on_without(played, absent):
@@ -116,7 +116,7 @@ def test_a_malformed_report_is_refused_and_leaves_no_trace_in_the_model(tmp_path
     played = play(tmp_path, engine, [fault])
     went_on_without(played, absent)
     assert counted(played.records[ROUND]) == {kind: 1}
-    assert [counted(record) for record in played.records if record["round"] != ROUND] == [{}, {}]
+    assert [counted(record) for record in played.records if record.round != ROUND] == [{}, {}]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_a_malformed_report_is_refused_and_leaves_no_trace_in_the_model(tmp_path
     }.items(),
 )
 def test_a_refusal_names_the_key_what_was_expected_and_what_came(tmp_path, name, words):
-    (refused,) = play(tmp_path, faults=[REFUSED[name][0]]).records[ROUND]["refused"]
-    assert refused["client"] == VICTIM
-    assert all(word in refused["reason"] for word in words), refused["reason"]
+    (refused,) = play(tmp_path, faults=[REFUSED[name][0]]).records[ROUND].refused
+    assert refused.client == VICTIM
+    assert all(word in refused.reason for word in words), refused["reason"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -159,10 +159,10 @@ def test_a_client_that_fails_costs_the_round_only_its_own_update(tmp_path, absen
         played = play(tmp_path, engine=faulty)
         after = worker_pids(faulty)
     went_on_without(played, absent)
-    assert played.records[ROUND]["failures"] == {kind: 1}
-    (failed,) = played.records[ROUND]["failed"]
-    assert failed["client"] == VICTIM
-    assert ("took longer than 1 s" in failed["reason"]) == (kind == "deadline")
+    assert played.records[ROUND].failures == {kind: 1}
+    (failed,) = played.records[ROUND].failed
+    assert failed.client == VICTIM
+    assert ("took longer than 1 s" in failed.reason) == (kind == "deadline")
     if engine == "workers":
         has_lost_its_worker = name in (*WORKERS_ONLY, "hangs", "exits")
         assert len(after) == 2
@@ -216,8 +216,8 @@ def test_a_late_reply_is_dropped(tmp_path, absent, engine):
     """F3: it arrives with the next round's, and answers another task."""
     played = play(tmp_path, engine, [Fault("late", **AT)])
     went_on_without(played, absent)
-    assert played.records[ROUND]["failures"] == {"absent": 1}
-    drawn_again = VICTIM in played.records[ROUND + 1]["cohort"]
+    assert played.records[ROUND].failures == {"absent": 1}
+    drawn_again = VICTIM in played.records[ROUND + 1].cohort
     assert counted(played.records[ROUND + 1]) == {"stale" if drawn_again else "stranger": 1}
 
 
@@ -225,9 +225,9 @@ def test_a_late_reply_is_dropped(tmp_path, absent, engine):
 def test_late_replies_of_everyone_never_count_in_the_next_round(tmp_path, engine):
     """Round 0's updates all come in round 1: the model moves by round 1's own alone, and round 0 is drawn again."""
     played = play(tmp_path, engine, [Fault("late", rounds=(1,), chance=0.5)])
-    late = [client for client in played.records[1]["cohort"] if client not in played.records[1]["heard"]]
+    late = [client for client in played.records[1].cohort if client not in played.records[1].heard]
     assert late
-    assert sum(played.records[2]["refusals"].values()) == len(late)
+    assert sum(played.records[2].refusals.values()) == len(late)
     dropped = play(tmp_path / "dropped", faults=[Fault("drop", rounds=(1,), clients=tuple(late))])
     assert played.model == dropped.model
 
@@ -239,7 +239,7 @@ def test_of_two_replies_the_first_counts_and_the_second_is_counted_out(tmp_path,
     assert played.model == unharmed.model
     assert same_but_for_how(played.records, unharmed.records)
     assert played.rewards == unharmed.rewards
-    assert played.records[ROUND]["refusals"] == {"duplicate": 1}
+    assert played.records[ROUND].refusals == {"duplicate": 1}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -251,7 +251,7 @@ def test_a_reply_from_a_stranger_is_refused(tmp_path, unharmed, engine, stranger
     played = play(tmp_path, engine, [Fault("stranger", value=stranger, **AT)])
     assert played.model == unharmed.model
     assert same_but_for_how(played.records, unharmed.records)
-    assert played.records[ROUND]["refusals"] == {"stranger": 1}
+    assert played.records[ROUND].refusals == {"stranger": 1}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -261,7 +261,7 @@ def test_without_clipping_an_update_far_longer_than_the_others_is_refused(tmp_pa
     played = play(tmp_path / "enormous", engine, [Fault("enormous", value=1e6, **AT)], config=config)
     away = play(tmp_path / "absent", faults=[Fault("drop", **AT)], config=config)
     assert played.model == away.model
-    assert played.records[ROUND]["refusals"] == {"norm": 1}
+    assert played.records[ROUND].refusals == {"norm": 1}
 
 
 def worker_pids(faulty):

@@ -108,15 +108,15 @@ def test_a_run_finishes_under_independent_drop_outs(tmp_path, drop_out):
     config = tiny(rounds=20, engine={"quorum": 0.25}, privacy={"mode": "none"})
     played = play(tmp_path, faults=[Fault("drop", chance=drop_out, seed=3)], config=config)
     assert len(played.records) == 20
-    drawn = sum(len(record["cohort"]) for record in played.records)
-    away = sum(record["failures"].get("absent", 0) for record in played.records)
+    drawn = sum(len(record.cohort) for record in played.records)
+    away = sum(record.failures.get("absent", 0) for record in played.records)
     # 80 independent chances: five standard deviations.
     assert abs(away - drop_out * drawn) < 5.0 * np.sqrt(drawn * drop_out * (1.0 - drop_out))
 
 
 def answer_scores(folder, chance):
     config = tiny(rounds=40, engine={"quorum": 0.0}, privacy={"mode": "none"}, evaluate_every=40)
-    return [record["draw"] for record in play(folder, faults=[Fault("drop", chance=chance)], config=config).records]
+    return [record.draw for record in play(folder, faults=[Fault("drop", chance=chance)], config=config).records]
 
 
 @pytest.mark.parametrize("with_what", [pytest.param("label", marks=pytest.mark.slow), "budget"])
@@ -131,9 +131,9 @@ def test_drop_outs_that_follow_labels_or_budgets_show_in_the_log(tmp_path, with_
     correlated = answer_scores(tmp_path / "correlated", tuple(np.where(is_unlucky, 0.8, 0.05)))
     independent = answer_scores(tmp_path / "independent", 0.4)
     assert len(correlated) == len(independent) == 40
-    assert correlated[-1]["answer_score"] > 2.0 > independent[-1]["answer_score"]
-    assert correlated[-1]["inclusion_score"] < 2.0
-    assert correlated[-1]["inclusion_gap"] < 0.3
+    assert correlated[-1].answer_score > 2.0 > independent[-1].answer_score
+    assert correlated[-1].inclusion_score < 2.0
+    assert correlated[-1].inclusion_gap < 0.3
 
 
 def test_a_cohort_that_never_answers_is_no_quorum_even_if_none_is_asked_for(tmp_path):

@@ -101,8 +101,8 @@ def test_a_free_rider_is_refused_charged_and_not_paid(tmp_path, absent, mode, ri
     """And the model is, bit for bit, that of a run in which it was away."""
     played = ridden(tmp_path, mode, RIDES[ride])
     away = absent(mode)
-    assert [one["refusals"] for one in played.records] == [{}, {}, {SEEN[mode][ride]: 1}, {}]
-    assert played.records[ROUND]["refused"][0]["client"] == RIDER
+    assert [one.refusals for one in played.records] == [{}, {}, {SEEN[mode][ride]: 1}, {}]
+    assert played.records[ROUND].refused[0].client == RIDER
     assert played.model == away.model
     assert same_but_for_how(played.records, away.records)
     assert (played.charges, played.rewards) == (away.charges, away.rewards)
@@ -113,16 +113,16 @@ def test_a_free_rider_is_refused_charged_and_not_paid(tmp_path, absent, mode, ri
 def test_the_same_update_from_two_clients_in_one_round_counts_for_neither(tmp_path):
     """Nobody can tell who copied, and what the server does must not depend on who was heard first."""
     played = ridden(tmp_path, "client", lambda sent: sent[ROUND, RIDER + 1])
-    assert [one["client"] for one in played.records[ROUND]["refused"]] == [RIDER, RIDER + 1]
-    assert played.records[ROUND]["refusals"] == {"repeat": 2}
-    assert played.records[ROUND]["heard"] == [c for c in range(NUM_CLIENTS) if c not in (RIDER, RIDER + 1)]
+    assert [one.client for one in played.records[ROUND].refused] == [RIDER, RIDER + 1]
+    assert played.records[ROUND].refusals == {"repeat": 2}
+    assert played.records[ROUND].heard == [c for c in range(NUM_CLIENTS) if c not in (RIDER, RIDER + 1)]
 
 
 @pytest.mark.parametrize("ride", ["zeros", "its last one", "its first one", "another's last one"])
 def test_without_noise_what_may_be_honest_counts_and_is_owed_nothing(tmp_path, ride):
     """A client that has converged sends zeros, or the same again. It stays in the average: no honest run changes."""
     played = ridden(tmp_path, "none", RIDES[ride])
-    assert all(one["refusals"] == {} and len(one["heard"]) == NUM_CLIENTS for one in played.records)
+    assert all(one.refusals == {} and len(one.heard) == NUM_CLIENTS for one in played.records)
     owed = {row[:2]: row[2] for row in played.rewards}
     assert owed[ROUND, RIDER] == 0
     assert owed[ROUND - 1, RIDER] > 0
@@ -135,7 +135,7 @@ def test_training_that_stands_still_is_honest(tmp_path, mode, learning_rate):
     config = federation(mode, training={"learning_rate": learning_rate, "batch_size": 0})
     with engine_with("in-process", config) as inner:
         played = play(tmp_path, engine=inner, config=config, plan=alike(config))
-    assert all(one["refusals"] == {} for one in played.records)
+    assert all(one.refusals == {} for one in played.records)
 
 
 def test_a_repeat_is_seen_after_a_resume(tmp_path):
@@ -151,8 +151,8 @@ def test_a_repeat_is_seen_after_a_resume(tmp_path):
     with engine_with("in-process", config) as inner:
         again = Riding(inner, lambda sent: kept[0, RIDER])
         played = play(tmp_path, engine=again, config=config, plan=alike(config))
-    assert played.records[ROUND]["refusals"] == {"repeat": 1}
-    assert f"client {RIDER} sent in round 0" in played.records[ROUND]["refused"][0]["reason"]
+    assert played.records[ROUND].refusals == {"repeat": 1}
+    assert f"client {RIDER} sent in round 0" in played.records[ROUND].refused[0].reason
 
 
 @pytest.mark.parametrize("mode", ["client", "record", "none"])
@@ -161,8 +161,8 @@ def test_a_round_drawn_again_is_no_repeat(tmp_path, mode):
     config = tiny(privacy=MODES[mode])
     with engine_with("in-process", config) as inner:
         played = play(tmp_path, engine=Flaky(inner, num_silent=2), config=config)
-    assert [one["refusals"] for one in played.records] == [{}, {}, {}]
-    assert played.records[0]["attempt"] == 2
+    assert [one.refusals for one in played.records] == [{}, {}, {}]
+    assert played.records[0].attempt == 2
 
 
 def test_free_riders_alone_are_no_quorum_and_nobody_is_paid(tmp_path):

@@ -70,7 +70,7 @@ def test_without_quorum_the_run_stops_with_the_model_as_it_was_and_privacy_charg
     state, _, _ = latest(store.checkpoints)
     assert state.next_round == 2
     assert state.parameters.tobytes() == before.finished.state.parameters.tobytes()
-    assert [record["round"] for record in store.rounds()] == [0, 1]
+    assert [record.round for record in store.rounds()] == [0, 1]
     assert [client for now, client, *_ in charges(store) if now == 2] == drawn_at(2, attempts=4)
     assert not [row for row in rewards(store) if row[0] == 2]
 
@@ -88,13 +88,13 @@ def test_a_round_without_quorum_is_drawn_afresh(tmp_path, num_silent):
         flaky = Flaky(inner, num_silent)
         played = play(tmp_path, engine=flaky)
     record = played.records[0]
-    assert record["attempt"] == num_silent
-    assert record["cohort"] == record["heard"] == first_cohort(None, 0, num_silent)
+    assert record.attempt == num_silent
+    assert record.cohort == record.heard == first_cohort(None, 0, num_silent)
     assert [client for now, client, *_ in played.charges if now == 0] == drawn_at(0, attempts=num_silent + 1)
-    assert [client for now, client, _ in played.rewards if now == 0] == record["heard"]
-    given_up = record["given_up"]
-    assert [one["cohort"] for one in given_up] == [first_cohort(None, 0, attempt) for attempt in range(num_silent)]
-    assert all(one["failures"] == {"absent": 4} for one in given_up)
+    assert [client for now, client, _ in played.rewards if now == 0] == record.heard
+    given_up = record.given_up
+    assert [one.cohort for one in given_up] == [first_cohort(None, 0, attempt) for attempt in range(num_silent)]
+    assert all(one.failures == {"absent": 4} for one in given_up)
 
 
 def test_below_quorum_no_update_counts(tmp_path):
@@ -115,7 +115,7 @@ def test_what_was_spent_in_attempts_given_up_counts_after_a_resume(tmp_path):
     for _, client, _, nanos in played.charges:
         totals[client] += nanos
     assert played.finished.state.spent.tolist() == totals.tolist()
-    assert played.records[-1]["spent"]["rho"]["maximum"] == pytest.approx(totals.max() / 1e9)
+    assert played.records[-1].spent.rho.maximum == pytest.approx(totals.max() / 1e9)
 
 
 def test_a_client_charged_in_an_attempt_given_up_is_not_drawn_past_its_limit(tmp_path):
@@ -135,17 +135,17 @@ def test_clients_that_spent_their_limit_leave_and_the_rest_go_on(tmp_path):
     plan = prepared(config).plan
     limit = Rho.at_most(2.5 * float(np.median(plan.schedule.budget)))
     played = play(tmp_path, config=config, plan={"limit": limit})
-    left = [client for record in played.records for client in record["left"]]
+    left = [client for record in played.records for client in record.left]
     assert 0 < len(left) < NUM_CLIENTS
     assert len(set(left)) == len(left)
     gone = set()
     for record in played.records:
-        gone |= set(record["left"])
-        assert not gone & set(record["cohort"])
-        assert len(record["cohort"]) == min(4, NUM_CLIENTS - len(gone))
+        gone |= set(record.left)
+        assert not gone & set(record.cohort)
+        assert len(record.cohort) == min(4, NUM_CLIENTS - len(gone))
         # Chances are renormalised: those who are left share the whole cohort.
-        assert record["draw"]["expected_cohort_size"] == pytest.approx(len(record["cohort"]))
-        assert record["draw"]["weight_sum"] == pytest.approx(1.0)
+        assert record.draw.expected_cohort_size == pytest.approx(len(record.cohort))
+        assert record.draw.weight_sum == pytest.approx(1.0)
     for client in range(NUM_CLIENTS):
         assert sum(nanos for _, one, _, nanos in played.charges if one == client) <= limit.nanos
 
@@ -154,9 +154,9 @@ def test_all_exhausted_ends_the_run_with_exit_4_and_keeps_the_model(tmp_path):
     config = tiny(rounds=30, privacy={"mode": "client", "clip_norm": 0.5, "limit_epsilon": 1.0, "delta": 1e-5})
     store = start_run(config, tmp_path / "run", None, Watcher())
     trial = store.trial("random", 0)
-    assert trial.result["ended_by"] == "budget"
-    assert trial.result["num_left"] == NUM_CLIENTS
-    assert 0 < trial.result["rounds"] < 30
+    assert trial.result.ended_by == "budget"
+    assert trial.result.num_left == NUM_CLIENTS
+    assert 0 < trial.result.rounds < 30
     assert (trial.folder / "model.pt").exists()
     with pytest.raises(BudgetExhausted, match="limit") as caught:
         raise_if_exhausted(store)
@@ -216,8 +216,8 @@ def test_presence_is_kept_and_nobody_is_sent_for_while_away(tmp_path):
     config = tiny(rounds=4, presence=[{"client": 3, "leaves": 1}, {"client": 5, "joins": 2}])
     store = start_run(config, tmp_path / "run", None, Watcher())
     for record in store.trial("random", 0).rounds():
-        assert not (3 in record["cohort"] and record["round"] >= 1)
-        assert not (5 in record["cohort"] and record["round"] < 2)
+        assert not (3 in record.cohort and record.round >= 1)
+        assert not (5 in record.cohort and record.round < 2)
 
 
 def test_a_round_in_which_nobody_is_there_is_no_exhaustion(tmp_path):
@@ -324,7 +324,7 @@ def test_a_client_that_fails_when_it_is_asked_does_not_end_the_run(tmp_path, eng
     settings = {"sampling": {"samplers": [sampler], "sampling_ratio": 0.5}, "privacy": {"mode": "none"}}
     played = play(tmp_path, engine, [fault], config=tiny(**settings))
     assert len(played.records) == 3
-    assert not [record for record in played.records if 2 in record["cohort"]]
+    assert not [record for record in played.records if 2 in record.cohort]
 
 
 def test_all_clients_fail_when_asked(tmp_path):
@@ -343,7 +343,7 @@ def test_a_clock_that_jumps_cuts_nobody_off(tmp_path, monkeypatch, engine):
     monkeypatch.setattr(time, "time", lambda: there() + 86_400.0 * (-1.0) ** next(jumps) * 365.0)
     monkeypatch.setenv("TZ", "Pacific/Kiritimati")
     played = play(tmp_path, engine, deadline=30.0)
-    assert all(record["failures"] == {} for record in played.records)
+    assert all(record.failures == {} for record in played.records)
 
 
 # --- F25 ---
@@ -355,7 +355,7 @@ def test_without_the_device_a_run_stops_or_goes_on_as_its_policy_says(tmp_path):
         start_run(tiny(engine=wanted), tmp_path / "stop", None, Watcher())
     assert not (tmp_path / "stop" / "manifest.json").exists()
     store = start_run(tiny(engine={**wanted, "if_device_lost": "cpu"}), tmp_path / "cpu", None, Watcher())
-    assert "CPU" in str(store.manifest["notes"])
+    assert "CPU" in str(store.manifest.notes)
 
 
 def test_a_device_lost_between_start_and_resume_is_noted(tmp_path, monkeypatch):
@@ -364,9 +364,9 @@ def test_a_device_lost_between_start_and_resume_is_noted(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "device_of", lambda _: ("cpu", []))  # stands for a device that is there
     with stopped_in_round(1):
         start_run(config, tmp_path / "run", None, Watcher())
-    assert run_store.RunStore(tmp_path / "run").manifest["notes"] == []
+    assert run_store.RunStore(tmp_path / "run").manifest.notes == []
     monkeypatch.setattr(session, "device_of", there)
-    assert "CPU" in str(resume_run(tmp_path / "run", Watcher()).manifest["notes"])
+    assert "CPU" in str(resume_run(tmp_path / "run", Watcher()).manifest.notes)
 
 
 def test_a_device_lost_in_a_round_is_told_from_other_failures(tmp_path):
@@ -381,8 +381,8 @@ def test_after_a_lost_device_the_run_goes_on_on_the_cpu_by_policy(tmp_path, monk
     monkeypatch.setattr(setup, "engine_of", lossy_engine)
     watcher = Watcher()
     store = start_run(config, tmp_path / "run", None, watcher)
-    assert store.trial("random", 0).result["rounds"] == 3
-    assert "CPU" in str(store.manifest["notes"])
+    assert store.trial("random", 0).result.rounds == 3
+    assert "CPU" in str(store.manifest.notes)
     assert any("CPU" in words for words in watcher.said)
 
 
@@ -402,7 +402,7 @@ def test_a_tensor_on_the_wrong_device_ends_the_run_and_is_no_drop_out(tmp_path, 
     config = tiny(sampling={"samplers": ["power-of-choice"]}, privacy={"mode": "none"})
     with pytest.raises(WrongDevice, match=r"same device.*mistake in a program.*report it"):
         play(tmp_path, engine, [fault], config=config)
-    assert [line["failures"] for line in TrialStore(tmp_path).rounds()] == [{}]
+    assert [line.failures for line in TrialStore(tmp_path).rounds()] == [{}]
 
 
 def test_not_even_one_client_of_many_drops_out_by_it(tmp_path):
@@ -423,7 +423,7 @@ def test_a_report_that_cannot_be_drawn_costs_no_result(tmp_path, monkeypatch, er
     with Display(config) as display:
         store = start_run(config, tmp_path / "run", None, display)
         run_report.write_report_safely(store, display.say)
-    assert store.result["trials"][0]["rounds"] == 3
+    assert store.result.trials[0].rounds == 3
     assert (store.trial("random", 0).folder / "model.pt").exists()
 
 
@@ -438,7 +438,7 @@ def test_a_failure_of_a_stranger_or_of_another_round_is_no_failure_of_this_one(t
 
     with engine_with(ENGINE, tiny()) as inner:
         played = play(tmp_path, engine=Gossip(inner))
-    assert all(record["failures"] == {} for record in played.records)
+    assert all(record.failures == {} for record in played.records)
 
 
 @pytest.mark.parametrize("reply", [None, "text", 7, {"client": 3}, b"bytes"])
@@ -450,4 +450,4 @@ def test_a_reply_that_is_none_ends_nothing(tmp_path, reply):
 
     with engine_with(ENGINE, tiny()) as inner:
         played = play(tmp_path, engine=Nonsense(inner))
-    assert all(record["refusals"] == {"stranger": 1} for record in played.records)
+    assert all(record.refusals == {"stranger": 1} for record in played.records)

@@ -387,14 +387,14 @@ def test_a_sweep_tells_the_three_differences_and_what_is_sure_first(whole, tmp_p
     """Two seeds, no noise, and so no game under random sampling: accuracy by SciPy, no ε, pay alone."""
     cells, store = whole
     results = [store.read(cell).result for cell in cells]
-    mine, theirs = ([one for one in results if one["sampler"] == name] for name in ("fedpcs", "random"))
+    mine, theirs = ([one for one in results if one.sampler == name] for name in ("fedpcs", "random"))
     compare.remember_sweep(tmp_path, make_sweep_config(TINY), store.folder, "")
     written = study.write_study(tmp_path)
     study_table.print_sweep(written, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     (found,) = printed["differences"]
     assert (found["sampler"], found["other"], found["seeds"]) == ("fedpcs", "random", 2)
-    twin = stats.ttest_rel(*([one["accuracy"] for one in side] for side in (mine, theirs))).confidence_interval()
+    twin = stats.ttest_rel(*([one.accuracy for one in side] for side in (mine, theirs))).confidence_interval()
     assert (found["accuracy"]["low"], found["accuracy"]["high"]) == pytest.approx((twin.low, twin.high))
     assert found["epsilon"] is found["paid"] is None
     assert found["left_out"] == {"epsilon": "no client spends any ε", "paid": "only fedpcs pays"}

@@ -57,33 +57,33 @@ def test_a_weight_above_its_cap_is_cut_to_it_and_the_log_says_how_many(tmp_path)
     _, free = rounds_of(tmp_path / "free", rule="horvitz-thompson")
     θ = plan.num_samples / plan.num_samples.sum()
     for t, (line, without) in enumerate(zip(capped, free, strict=True)):
-        cohort = line["cohort"]
+        cohort = line.cohort
         π = inclusion_probability(plan.schedule.budget[t], 4)[cohort]
         most = θ[cohort] * 8 / 4  # what uniform draws would give
-        assert line["num_capped"] == np.count_nonzero(θ[cohort] / π > most)
-        assert line["draw"]["largest_weight"] == pytest.approx(np.minimum(θ[cohort] / π, most).max())
-        assert line["draw"]["weight_sum"] == pytest.approx(np.minimum(θ[cohort] / π, most).sum())
-        assert (without["cohort"], without["num_capped"]) == (cohort, None)
-        assert without["draw"]["largest_weight"] == pytest.approx((θ[cohort] / π).max())
-    assert sum(line["num_capped"] for line in capped) > 0
+        assert line.num_capped == np.count_nonzero(θ[cohort] / π > most)
+        assert line.draw.largest_weight == pytest.approx(np.minimum(θ[cohort] / π, most).max())
+        assert line.draw.weight_sum == pytest.approx(np.minimum(θ[cohort] / π, most).sum())
+        assert (without.cohort, without.num_capped) == (cohort, None)
+        assert without.draw.largest_weight == pytest.approx((θ[cohort] / π).max())
+    assert sum(line.num_capped for line in capped) > 0
 
 
 def test_by_design_clients_speak_for_others_in_proportion_to_how_rarely_they_are_drawn(tmp_path):
     plan, lines = rounds_of(tmp_path, by_design=True)  # precision, by default
     θ = plan.num_samples / plan.num_samples.sum()
     for t, line in enumerate(lines):
-        cohort, δ2 = line["cohort"], line["drift"]
+        cohort, δ2 = line.cohort, line.drift
         v = plan.layout.num_parameters * 2.0 * 0.5**2 / plan.schedule.budget[t, cohort]  # d·σ², σ² = 2W²/ρ
         speaks = np.minimum(1.0 / inclusion_probability(plan.schedule.budget[t], 4)[cohort], 3.0 * 8 / 4)
         own = θ[cohort] * δ2 / (δ2 + v)
         others = speaks / (δ2 + v)
         weights = own + (1.0 - own.sum()) * others / others.sum()
-        assert line["rule"] == "precision"
-        assert line["draw"]["largest_weight"] == pytest.approx(weights.max())
-        assert line["draw"]["effective_sample_size"] == pytest.approx(1.0 / (weights**2).sum())
+        assert line.rule == "precision"
+        assert line.draw.largest_weight == pytest.approx(weights.max())
+        assert line.draw.effective_sample_size == pytest.approx(1.0 / (weights**2).sum())
     _, alike = rounds_of(tmp_path / "alike")
-    assert [one["cohort"] for one in alike] == [one["cohort"] for one in lines]
-    assert alike[0]["draw"]["largest_weight"] != pytest.approx(lines[0]["draw"]["largest_weight"])
+    assert [one.cohort for one in alike] == [one.cohort for one in lines]
+    assert alike[0].draw.largest_weight != pytest.approx(lines[0].draw.largest_weight)
 
 
 @pytest.fixture(scope="module")
@@ -99,30 +99,30 @@ def test_lines_add_up(played):
     paid = 0.0
     spent = np.zeros(8)
     for t, record in enumerate(records):
-        cohort = record["cohort"]
-        assert record["round"] == t
-        assert record["heard"] == cohort == sorted(cohort)
-        assert record["cohort_budget"] == pytest.approx(plan.schedule.budget[t, cohort].sum())
-        assert record["realised_mean_budget"] == pytest.approx(plan.schedule.budget[t].mean())
-        assert record["mean_budget"] == pytest.approx(plan.schedule.mean_budget[t])
-        assert record["reward"] == plan.schedule.reward[t]
-        assert record["paid"] == pytest.approx(plan.schedule.pay[t, cohort].sum())
-        paid += record["paid"]
-        assert record["paid_so_far"] == pytest.approx(paid)
+        cohort = record.cohort
+        assert record.round == t
+        assert record.heard == cohort == sorted(cohort)
+        assert record.cohort_budget == pytest.approx(plan.schedule.budget[t, cohort].sum())
+        assert record.realised_mean_budget == pytest.approx(plan.schedule.budget[t].mean())
+        assert record.mean_budget == pytest.approx(plan.schedule.mean_budget[t])
+        assert record.reward == plan.schedule.reward[t]
+        assert record.paid == pytest.approx(plan.schedule.pay[t, cohort].sum())
+        paid += record.paid
+        assert record.paid_so_far == pytest.approx(paid)
         spent[cohort] += [float(Rho.at_most(float(one))) for one in plan.schedule.budget[t, cohort]]
         charged = np.sort(spent[spent > 0])
-        assert record["spent"]["rho"]["maximum"] == pytest.approx(charged[-1], rel=1e-9)
-        assert record["spent"]["rho"]["median"] == pytest.approx(np.median(charged), rel=1e-9)
-        assert record["spent"]["num_clients"] == charged.size
+        assert record.spent.rho.maximum == pytest.approx(charged[-1], rel=1e-9)
+        assert record.spent.rho.median == pytest.approx(np.median(charged), rel=1e-9)
+        assert record.spent.num_clients == charged.size
     assert finished.state.paid == pytest.approx(paid)
 
 
 def test_evaluations_come_when_due_and_at_the_end(played):
     _, finished, store = played
     records = store.rounds()
-    assert [record["accuracy"] is None for record in records] == [True, True, False, False]
-    assert records[-1]["accuracy"] == finished.score.accuracy
-    assert records[-1]["loss"] == finished.score.loss
+    assert [record.accuracy is None for record in records] == [True, True, False, False]
+    assert records[-1].accuracy == finished.score.accuracy
+    assert records[-1].loss == finished.score.loss
 
 
 def test_lines_are_json_without_surprises(played):

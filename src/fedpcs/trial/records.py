@@ -29,25 +29,6 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
 
-    # The next four are for code that still reads records as dictionaries; they go when none does.
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return getattr(self, name)
-        except AttributeError:
-            raise KeyError(name) from None
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return a field by its name."""
-        return getattr(self, name, default)
-
-    def keys(self) -> Iterator[str]:
-        """Return the names of all fields."""
-        return iter(type(self).model_fields)
-
-    def items(self) -> Iterator[tuple[str, Any]]:
-        """Return all fields with their names."""
-        return ((name, getattr(self, name)) for name in self.keys())
-
 
 Kind = TypeVar("Kind", bound=Record)
 

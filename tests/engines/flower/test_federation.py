@@ -190,7 +190,7 @@ def test_both_sides_write_down_the_same_releases_and_rewards_are_for_them(finish
     budgets = {(client, t): nanos for client, t, nanos in charged}
     for client, t, amount in rewards:
         assert amount == pytest.approx(6.0 * budgets[client, t] / 0.01, rel=1e-6, abs=1.0) or amount == 0
-    assert store.result["trials"][0]["accuracy"] > 0.3
+    assert store.result.trials[0].accuracy > 0.3
     assert (folder / "done").read_text() == str(store.folder)
     assert sum("is connected" in words for words in said) == 3
 
@@ -229,7 +229,7 @@ def test_the_server_killed_in_a_round_goes_on_where_it_was_and_forgets_nothing(w
     assert [one for one in rewards if one[1] < 2] == paid
     assert len({(client, t) for client, t, _ in rewards}) == len(rewards)
     lines = store.trial("fedpcs", 0).rounds()
-    assert [line["round"] for line in lines] == [0, 1, 2]
+    assert [line.round for line in lines] == [0, 1, 2]
     assert not any(message.metadata.message_type == messages.TRAIN and t < 2 for message, t in trained(again))
 
 
@@ -274,7 +274,7 @@ def test_a_node_that_leaves_is_not_drawn_and_comes_back_under_its_name(run_file,
 
     wire.on_push = meddle
     store, said = serve_quietly(wire, config, tmp_path / "run")
-    cohorts = [line["cohort"] for line in store.trial("fedpcs", 0).rounds()]
+    cohorts = [line.cohort for line in store.trial("fedpcs", 0).rounds()]
     assert 1 not in cohorts[2] + cohorts[3]
     assert any("client-1 has gone" in words for words in said)
     assert sum("client-1 is connected" in words for words in said) == 2
@@ -386,7 +386,7 @@ def test_budgets_nobody_could_answer_with_are_not_counted_and_the_run_goes_on(ru
     assert any("client 0 is not drawn: budget of round" in words for words in said), said
     lines = store.trial("fedpcs", 0).rounds()
     assert len(lines) == 3
-    assert all(0 not in line["cohort"] for line in lines)
+    assert all(0 not in line.cohort for line in lines)
     owed = columns(store.trial("fedpcs", 0).ledger, "SELECT client, amount_nanos FROM rewards")
     assert owed
     assert all(int(client) != 0 and nanos <= 6 * 12 * 10**9 for client, nanos in owed)
@@ -403,7 +403,7 @@ def test_an_empty_folder_of_checkpoints_is_no_checkpoint(run_file, wire, config,
     (next((tmp_path / "run").glob("trials/*")) / "checkpoints").mkdir(exist_ok=True)
     wire.on_push = lambda message: None
     store, _ = serve_quietly(wire, config, tmp_path / "run")
-    assert all(line["reward"] == 6.0 for line in store.trial("fedpcs", 0).rounds())
+    assert all(line.reward == 6.0 for line in store.trial("fedpcs", 0).rounds())
 
 
 def test_a_deployments_folder_is_not_simulated_on(finished):
@@ -494,13 +494,13 @@ def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(r
     others = [one["num_samples"] for one in roster["clients"] if one["node"] != 71]
     assert roster["max_samples"] == 100 * max(others)  # the median of three, one of which is the greatest
     lines = store.trial("fedpcs", 0).rounds()
-    assert all(line["heard"] == [0, 1, 2] for line in lines)
-    assert all(line["draw"]["largest_weight"] <= 0.5 + 1e-12 for line in lines)
-    assert all(line["draw"]["weight_sum"] == pytest.approx(1.0) for line in lines)
+    assert all(line.heard == [0, 1, 2] for line in lines)
+    assert all(line.draw.largest_weight <= 0.5 + 1e-12 for line in lines)
+    assert all(line.draw.weight_sum == pytest.approx(1.0) for line in lines)
     assert rule == "precision" or all(line["num_capped"] == 1 for line in lines)
     (words,) = [words for words in said if "records and takes part with" in words]
     assert words.startswith(f"client-0 says it has {size:,} records")
-    assert words in store.manifest["notes"]
+    assert words in store.manifest.notes
     assert words.split(",")[0] in write_study(store.folder).report.read_text()
 
 
@@ -519,7 +519,7 @@ def test_an_honest_client_above_the_cap_trains_on_its_first_records_and_counts(r
     store, said = boasting(run_file, tmp_path, {}, "federation.max_samples=10", mode="record")
     assert sum("takes part with 10" in words for words in said) == 3
     lines = store.trial("fedpcs", 0).rounds()
-    assert all(line["heard"] == [0, 1, 2] and line["refusals"] == {} for line in lines)
+    assert all(line.heard == [0, 1, 2] and line.refusals == {} for line in lines)
 
 
 @pytest.mark.parametrize("epochs", [pytest.param(1, marks=pytest.mark.slow), 10_000])
