@@ -36,8 +36,9 @@ from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Reply, Task
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.records import RoundRecord
+from fedpcs.trial.rounds.loop import run_trial
+from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.store import TrialStore
 
 RECORDS, FEATURES, CLASSES, COHORT = 20, 64, 10, 100

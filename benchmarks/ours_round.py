@@ -35,10 +35,10 @@ from fedpcs.learning.aggregate import step, weighted_sum
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import PartitionedData, deal_out
 from fedpcs.learning.datasets import make_dataset
+from fedpcs.learning.device import one_thread
 from fedpcs.learning.layout import Layout, flat_parameters, layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import ClientReport, Task
-from fedpcs.learning.threads import one_thread
 
 
 class IdleClients(ClientSide):

@@ -24,15 +24,16 @@ from fedpcs.engines.workers import WorkerEngine
 from fedpcs.game.schedule import not_played
 from fedpcs.learning.admission import Admitted, Expected, admit
 from fedpcs.learning.client import ClientPlan, ClientSide
+from fedpcs.learning.device import one_thread
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
 from fedpcs.learning.server_values import ServerPlan
-from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_trial
 from fedpcs.trial.records import RoundRecord
+from fedpcs.trial.rounds.loop import run_trial
+from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.store import TrialStore
 
 NUM_ROUNDS = 12

@@ -187,6 +187,8 @@ def test_privacy_converts_back():
         (("nan",), "rho"),
         (("-1",), "rho"),
         (("1", "--delta", "0"), "delta"),
+        (("1", "--delta", "nan"), "delta"),
+        (("--epsilon", "nan"), "epsilon"),
         (("--epsilon", "0"), "epsilon"),
         (("one",), "RHO"),
         ((), "RHO"),
@@ -331,12 +333,12 @@ def test_a_run_in_which_everyone_has_spent_its_limit_exits_4_and_keeps_its_resul
 
 def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeypatch, capsys):
     from fedpcs.errors import NotConverged
-    from fedpcs.trial import schedule_store
+    from fedpcs.trial import schedule
 
     def unsolved(config, sampler):
         raise NotConverged("no equilibrium was found.")
 
-    monkeypatch.setattr(schedule_store, "make_schedule", unsolved)
+    monkeypatch.setattr(schedule, "make_schedule", unsolved)
     code, out, err = said_by(("run", "--out", tmp_path / "run", *tiny_run()), monkeypatch, capsys)
     assert (code, out) == (3, "")
     assert err.splitlines()[-1] == "fedpcs: no equilibrium was found."
@@ -353,6 +355,11 @@ def test_a_run_whose_game_has_no_certified_equilibrium_exits_3(tmp_path, monkeyp
         (("reproduce", "trade-off", "--dataset", "cifar-10"), "Leave it out."),
         (("reproduce", "welfare", "--dataset", "cifar-10"), "reads no data"),
         (("compare", "no-such.toml"), "no-such.toml"),
+        (("compare", "--seeds", "0,a"), "--seeds must be whole numbers"),
+        (("compare", "--samplers", ","), "--samplers must be names"),
+        (("compare", "--grid", "rounds"), "'rounds' must be KEY=VALUE,VALUE"),
+        (("compare", "--set", "rounds=0"), "rounds must be"),
+        (("reproduce", "data-distribution", "--only-done"), "made anew each time"),
         (("reproduce", "welfare", "--only-done"), "welfare is not made of trials but made anew each time"),
         (("compare", "--grid", "rounds=3,4", "--grid", "rounds=5"), "rounds is given twice, by 'rounds=3,4' and by"),
         (("compare", "--set", "rounds=3", "--set", "rounds=5"), "Keep one of them"),
@@ -399,7 +406,7 @@ def test_report_says_what_to_give_where_exhibits_are(tmp_path, monkeypatch, caps
     (tmp_path / "report.html").write_text("")
     code, out, err = said_by(("report", tmp_path), monkeypatch, capsys)
     assert (code, out) == (2, "")
-    assert "neither a run nor a sweep" in err
+    assert "no run there, nor a sweep" in err
     assert "`fedpcs reproduce EXHIBIT`" in err
 
 

@@ -42,7 +42,11 @@ MISSPELT = [
     (("doctor", "defualt"), "Did you mean 'default'?"),
     (("solve", "game.toml"), "unknown key 'num_clints'. Did you mean 'num_clients'?"),
     (("verify", "any.npz", "--game", "game.toml"), "Did you mean 'num_clients'?"),
+    (("audit", "--mode", "recrd"), "got 'recrd'. Did you mean 'record'?"),
     (("reproduce", "welfar"), "got 'welfar'. Did you mean 'welfare'?"),
+    (("resume", "nowhere"), "nowhere: no run there"),
+    (("report", "nowhere"), "nowhere: no run there"),
+    (("theory", "nowhere"), "nowhere: no run there"),
     (("samplers", "fedpsc"), "Did you mean 'fedpcs'?"),
 ]
 

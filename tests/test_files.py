@@ -6,9 +6,8 @@ import os
 import pytest
 from made_records import a_round
 
-from fedpcs._files import write_whole
+from fedpcs._files import locked, write_whole
 from fedpcs.errors import FedpcsError
-from fedpcs.trial.run_store import locked
 from fedpcs.trial.store import TrialStore
 
 

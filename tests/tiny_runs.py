@@ -11,10 +11,12 @@ from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.assemble import Trial, dealt_out, server_plan
+from fedpcs.trial.assemble import Trial, dealt_out
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.rounds.loop import run_trial
+from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.schedule import make_schedule
+from fedpcs.trial.server_plan import server_plan
 from fedpcs.trial.store import TrialStore
 
 _TABLES = {

@@ -14,9 +14,9 @@ import numpy as np
 
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
+from fedpcs.report.figures.lines import Line, lines_figure
 from fedpcs.trial.run_store import open_run
 
-_COLOURS = (style.BLUE, style.VERMILION)
 _TARGET = 87.0
 
 
@@ -34,14 +34,13 @@ def main() -> None:
         curves[split] = 100.0 * np.array([line.accuracy for line in rounds])
     ends = "; ".join(_told(*curve) for curve in curves.items())
     note = "100 clients, 20 drawn a round, 5 local epochs, batch 32, rate 0.1, no noise. Test set of 10,000 images."
-    figure, (panel,) = style.new_figure("The paper's CNN on Fashion-MNIST", note=f"{ends}. {note}")
-    for (split, accuracy), colour in zip(curves.items(), _COLOURS, strict=False):
-        panel.plot(accuracy, color=colour, linewidth=2.0, marker=style.marker(accuracy.size), label=split)
-    panel.axhline(_TARGET, color=style.GREY, linestyle=style.DASHES, linewidth=1.0, label="87 %")
-    style.span(panel, np.concatenate([*curves.values(), [_TARGET]]))
-    style.round_axis(panel, max(accuracy.size for accuracy in curves.values()))
-    panel.set_ylabel("test accuracy, %", color=style.INK)
-    style.legend(panel)
+    figure = lines_figure(
+        "The paper's CNN on Fashion-MNIST",
+        {split: Line(np.arange(accuracy.size, dtype=np.float64), accuracy) for split, accuracy in curves.items()},
+        "test accuracy, %",
+        note=f"{ends}. {note}",
+        level=("87 %", _TARGET),
+    )
     style.save(figure, options.out)
     print(options.out)
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._outside import printable
-from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
+from fedpcs.errors import CorruptFile, FedpcsError, InUse, InvalidInput
 
 PRIVATE_FOLDER = 0o700  # for `mkdir`: its owner's alone
 NEW_RUN = "Put back a copy, or start a new run."
@@ -222,6 +222,48 @@ def lock_at_once(handle: int) -> bool:
     return False
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run's folder: one process at a time. The system lets go when the process ends, however it ends.
+
+    Raises:
+        InUse: Another process has it.
+        InvalidInput: It cannot be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
+    try:
+        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+        handle = open_own(folder / "lock")
+    except OSError as error:
+        if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
+            raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
+        raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
+    try:
+        if not lock_at_once(handle):
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise InUse(
+                f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
+            )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(folder: Path) -> bool:
+    """Say whether a process works on a run's folder at this moment."""
+    try:
+        handle = open_own(folder / "lock", os.O_RDWR, creates=False)
+    except OSError:  # no such file, or something else of that name: no process of ours holds it
+        return False
+    try:
+        return not lock_at_once(handle)
+    finally:
+        os.close(handle)
+
+
 def open_private(path: Path) -> BinaryIO:
     """Open a file of ours to read and to add to, likewise."""
     return os.fdopen(open_own(path, os.O_RDWR | os.O_APPEND), "a+b")
@@ -261,3 +303,28 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def refuse_open(path: Path, mode: int) -> None:
+    """Refuse a file or folder that other users of this machine may look into.
+
+    Raises:
+        InvalidInput: It is one; says which command closes it.
+    """
+    if mode & 0o077:
+        wanted, what = ("700", "folder") if stat.S_ISDIR(mode) else ("600", "file")
+        raise InvalidInput(
+            f"{path}: other users of this machine may use this {what} (mode {stat.S_IMODE(mode):04o}). "
+            f"Run: chmod {wanted} {path}"
+        )
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that is its owner's alone, or check that it is one.
+
+    Raises:
+        InvalidInput: It is there, and other users may look into it.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_open(path, path.stat().st_mode)
+    return path

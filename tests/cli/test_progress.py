@@ -9,7 +9,7 @@ from made_records import a_round
 
 from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.progress import SweepDisplay
-from fedpcs.trial import progress_bar
+from fedpcs.trial import progress
 from fedpcs.trial.config import make_run_config
 from fedpcs.trial.progress import Display
 
@@ -20,7 +20,7 @@ RECORD = a_round(0, accuracy=0.5, spent={"num_clients": 3, "rho": EPSILON, "epsi
 @pytest.fixture
 def err(monkeypatch):
     """Standard error of a pipe, with a minute that lasts a hundredth of a second."""
-    monkeypatch.setattr(progress_bar, "LINE_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
     return io.StringIO()
 
 

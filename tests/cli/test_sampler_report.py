@@ -35,12 +35,6 @@ def test_every_sampler_is_described() -> None:
     assert found["aocs"]["settings"]["iterations"] == 4
 
 
-def test_the_table_is_for_people() -> None:
-    assert "biased by intention" in fedpcs("samplers").stdout
-    one = fedpcs("samplers", "fed-cbs").stdout
-    assert one.endswith("Keeps every promise: repeatable, tidy, resumable, defined, sized, impartial.\n")
-
-
 def test_a_sampler_of_one_s_own_is_checked_where_it_lies(tmp_path) -> None:
     (tmp_path / "mine.py").write_text(OWN.replace("GENERATOR", "rng"), encoding="utf-8")
     done = fedpcs_process("samplers", "mine:Mine", "--json", cwd=tmp_path)

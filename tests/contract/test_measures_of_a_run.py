@@ -18,10 +18,12 @@ from fedpcs.learning.protocol import Task
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes import MODES
 from fedpcs.privacy.noise import FastNoise
-from fedpcs.trial import loop as runner
-from fedpcs.trial.assemble import Trial, dealt_out, sampler_of, server_plan
+from fedpcs.trial.assemble import Trial, dealt_out, sampler_of
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.rounds import one_round
+from fedpcs.trial.rounds.loop import run_trial
 from fedpcs.trial.schedule import make_schedule
+from fedpcs.trial.server_plan import server_plan
 from fedpcs.trial.store import TrialStore
 
 BATCH, RATE, CLIP, CLIENTS = 16, 0.2, 0.3, 12
@@ -50,18 +52,18 @@ def federation(sampler, mode, epochs, batch_size=BATCH):
 def rounds_of(folder, monkeypatch, *which):
     """Run it; return what the server had before each round, what it opened and heard, and what it knew after."""
     plan, model, data = federation(*which)
-    seen, close = [], runner.close_round
+    seen, close = [], one_round.close_round
 
     def watched(plan, state, opened, heard):
         after, step = close(plan, state, opened, heard)
         seen.append((state, opened, heard, after))
         return after, step
 
-    monkeypatch.setattr(runner, "close_round", watched)
+    monkeypatch.setattr(one_round, "close_round", watched)
     store = TrialStore(folder)
     store.create()
     engine = InProcessEngine(ClientSide(plan.client, model, data))
-    runner.run_trial(plan, flat_parameters(model), engine, store, runner.Settings(delta=1e-5))
+    run_trial(plan, flat_parameters(model), engine, store, one_round.Settings(delta=1e-5))
     assert len(seen) == 2
     return seen
 

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from fedpcs.deploy.announcer import Announcer, prior_of
+from fedpcs.deploy.announcer import Announcer
+from fedpcs.deploy.beliefs import prior_of
 from fedpcs.deploy.node_settings import conditions_of
-from fedpcs.engines.flower.client_books import ClientBooks, Preferences
+from fedpcs.engines.flower.client_books import ClientBooks
+from fedpcs.engines.flower.preferences import Preferences
 from fedpcs.errors import QuorumNotReached
 from fedpcs.game import announce, best_response, individuals
 from fedpcs.game.inference import inferred_population

@@ -22,11 +22,10 @@ from fedpcs.engines.workers import WorkerEngine
 from fedpcs.errors import InvalidInput, WrongDevice
 from fedpcs.learning.client import ClientPlan, ClientSide
 from fedpcs.learning.client_data import made_data
-from fedpcs.learning.device import device_of_worker, no_mistaken_device
+from fedpcs.learning.device import device_of_worker, no_mistaken_device, one_thread
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import MODELS, make_model
 from fedpcs.learning.protocol import MEASURES, Task
-from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes import MODES
 from fedpcs.studies.doctor.run import check_run

@@ -10,13 +10,11 @@ from small_games import GAMES, page_of, solved_page
 
 from fedpcs.errors import InvalidInput
 from fedpcs.exhibits import games
-from fedpcs.exhibits.drawings import lines_figure
 from fedpcs.exhibits.exhibit import Request, declaration
 from fedpcs.exhibits.games import FromGames, Games, GameSpec
 from fedpcs.exhibits.registry import EXHIBITS, check_dataset, listed
 from fedpcs.game import make_game, solve, uniform
 from fedpcs.game.equilibrium import Equilibrium
-from fedpcs.report.palette import line_styles
 
 GAME_EXHIBITS = [name for name, one in EXHIBITS.items() if one.made_of == "games"]
 
@@ -94,15 +92,6 @@ def test_certificates_name_every_equilibrium_s_own_gain() -> None:
     worse = replace(found, certificate=replace(found.certificate, relative=0.0125))
     (line,) = games.certificates([Solved(0, {"FedPCS": found}), Solved(1, {"FedPCS": worse})]).values()
     assert line.endswith(("nothing, 1.2\N{NO-BREAK SPACE}%", "nothing, 1.3\N{NO-BREAK SPACE}%"))
-
-
-def test_figures_draw_fedpcs_and_budget_blind_sampling_as_other_pages_do() -> None:
-    """Budget-blind stands for all baselines: it looks as random sampling does."""
-    looks = line_styles(["fedpcs", "random"])
-    for baseline in ("budget-blind, same rewards", "random, same cohorts"):
-        figure = lines_figure({"FedPCS": np.full((2, 4), 1.0), baseline: np.full((2, 4), 2.0)}, "Cost", "cost")
-        named = {line.get_label(): line.get_color() for line in figure.axes[0].lines}
-        assert (named["FedPCS"], named[baseline]) == (looks["fedpcs"].colour, looks["random"].colour)
 
 
 def test_unknown_names_and_data_sets_are_refused_and_every_listed_exhibit_is_declared() -> None:

@@ -10,12 +10,12 @@ import pytest
 from made_cells import made
 from made_pages import page_of_trials
 
-from fedpcs.exhibits import useful_privacy
+from fedpcs.exhibits import useful_cells
 from fedpcs.exhibits.paper_numbers import SAMPLERS
 from fedpcs.report.page import Page
 from fedpcs.studies.grid import Cell
 
-USEFUL, PLANNED = useful_privacy.useful_cells("quick"), useful_privacy.planned_cells("quick")
+USEFUL, PLANNED = useful_cells.useful_cells("quick"), useful_cells.planned_cells("quick")
 
 
 def useful_page(accuracy: Callable[[Cell], float], epsilon: Callable[[Cell], float] = lambda cell: 5.0) -> Page:
@@ -164,11 +164,9 @@ def test_what_is_not_done_is_left_out() -> None:
 
 
 def test_the_paper_profile_has_every_sampler_a_rule_can_weigh() -> None:
-    cells = useful_privacy.planned_cells("paper")
-    rules = {
-        rule: {cell.sampler for cell in cells if cell.config.sampling.rule == rule} for rule in useful_privacy.RULES
-    }
-    assert rules["precision"] == set(useful_privacy.SAMPLERS)
+    cells = useful_cells.planned_cells("paper")
+    rules = {rule: {cell.sampler for cell in cells if cell.config.sampling.rule == rule} for rule in useful_cells.RULES}
+    assert rules["precision"] == set(useful_cells.SAMPLERS)
     assert rules["hajek"] < rules["precision"]
     assert len({cell.seed for cell in cells}) == 5
     full = page_of_trials("trade-off", [made(cell, 0.8) for cell in cells if cell.seed < 2], profile="paper")

@@ -21,7 +21,9 @@ from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.loop import Finished, Settings, run_trial
+from fedpcs.trial.rounds.loop import run_trial
+from fedpcs.trial.rounds.one_round import Settings
+from fedpcs.trial.rounds.results import Finished
 from fedpcs.trial.store import TrialStore
 
 ENGINES = ("in-process", "workers")

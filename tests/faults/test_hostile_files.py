@@ -16,10 +16,10 @@ from sealed_logs import read_log, write_log
 from tiny_runs import tiny
 
 from fedpcs import _files
+from fedpcs._files import is_locked, locked
 from fedpcs.errors import FedpcsError, InvalidInput
 from fedpcs.trial.config import load_run_config
 from fedpcs.trial.run import start_run
-from fedpcs.trial.run_store import is_locked, locked
 
 GAME = {"num_clients": 6, "last_round": 3, "cohort_size": 2, "reward": 6.0, "accuracy_scale": 10.0}
 

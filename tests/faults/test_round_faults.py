@@ -24,10 +24,10 @@ from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.protocol import ClientFailure
 from fedpcs.privacy.budget import Rho
 from fedpcs.report import study as run_report
-from fedpcs.trial import loop as runner
-from fedpcs.trial import run_store, train
+from fedpcs.trial import run_store, session, setup
 from fedpcs.trial.checkpoint import latest
 from fedpcs.trial.progress import Display
+from fedpcs.trial.rounds import one_round
 from fedpcs.trial.run import raise_if_exhausted, resume_run, start_run
 from fedpcs.trial.store import TrialStore
 
@@ -297,7 +297,7 @@ def test_a_run_stopped_while_it_replans_tells_of_it_when_it_is_resumed(tmp_path,
 @contextmanager
 def stopped_in_round(round_index):
     """Ask runs to stop when they are in this round."""
-    hear = runner._hear
+    hear = one_round._hear
 
     def stopping(plan, state, opened, engine, settings):
         if opened.round_index == round_index:
@@ -305,7 +305,7 @@ def stopped_in_round(round_index):
         return hear(plan, state, opened, engine, settings)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "_hear", stopping)
+        patch.setattr(one_round, "_hear", stopping)
         with pytest.raises(Interrupted, match=f"stopped in round {round_index}"):
             yield
 
@@ -360,12 +360,12 @@ def test_without_the_device_a_run_stops_or_goes_on_as_its_policy_says(tmp_path):
 
 def test_a_device_lost_between_start_and_resume_is_noted(tmp_path, monkeypatch):
     config = tiny(engine={"kind": "in-process", "device": "cuda", "if_device_lost": "cpu"})
-    there = train.device_of
-    monkeypatch.setattr(train, "device_of", lambda _: ("cpu", []))  # stands for a device that is there
+    there = session.device_of
+    monkeypatch.setattr(session, "device_of", lambda _: ("cpu", []))  # stands for a device that is there
     with stopped_in_round(1):
         start_run(config, tmp_path / "run", None, Watcher())
     assert run_store.RunStore(tmp_path / "run").manifest["notes"] == []
-    monkeypatch.setattr(train, "device_of", there)
+    monkeypatch.setattr(session, "device_of", there)
     assert "CPU" in str(resume_run(tmp_path / "run", Watcher()).manifest["notes"])
 
 
@@ -377,8 +377,8 @@ def test_a_device_lost_in_a_round_is_told_from_other_failures(tmp_path):
 def test_after_a_lost_device_the_run_goes_on_on_the_cpu_by_policy(tmp_path, monkeypatch):
     """The first engine's device fails in round 1; the second engine is on the CPU."""
     config = tiny(engine={"kind": "in-process", "device": "cuda", "if_device_lost": "cpu"})
-    monkeypatch.setattr(train, "device_of", lambda _: ("cuda", []))  # as if it were there
-    monkeypatch.setattr(train, "_engine", lossy_engine)
+    monkeypatch.setattr(session, "device_of", lambda _: ("cuda", []))  # as if it were there
+    monkeypatch.setattr(setup, "engine_of", lossy_engine)
     watcher = Watcher()
     store = start_run(config, tmp_path / "run", None, watcher)
     assert store.trial("random", 0).result["rounds"] == 3

@@ -17,7 +17,8 @@ from fedpcs.learning.client_data import made_data
 from fedpcs.learning.layout import flat_parameters, layout_of
 from fedpcs.learning.server_values import ServerPlan
 from fedpcs.sampling import make_sampler
-from fedpcs.trial.loop import Settings, run_trial
+from fedpcs.trial.rounds.loop import run_trial
+from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.store import TrialStore
 
 ROUNDS, CLIENTS, COHORT, RECORDS = 1000, 1000, 10, 8

@@ -20,13 +20,14 @@ from processes import descendants, is_alive, wait_until
 from tiny_runs import Watcher
 
 from fedpcs import _files
+from fedpcs._files import locked
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
 from fedpcs.trial import checkpoint, run_store
 from fedpcs.trial.config import as_toml
 from fedpcs.trial.identity import trial_folder
 from fedpcs.trial.run import resume_run, start_run
-from fedpcs.trial.run_store import RunStore, locked
+from fedpcs.trial.run_store import RunStore
 
 ROUNDS = 5
 

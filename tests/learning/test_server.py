@@ -12,9 +12,10 @@ from fedpcs.errors import InvalidInput, QuorumNotReached
 from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted, Refusal
 from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.hearing import without_outliers
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import ClientFailure, ClientReport
-from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round, without_outliers
+from fedpcs.learning.server import close_round, counted, first_state, has_quorum, leave, open_round
 from fedpcs.learning.server_values import Heard, ServerPlan
 from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import SAMPLERS, make_sampler, survival_rate

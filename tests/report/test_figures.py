@@ -8,28 +8,36 @@ import numpy as np
 import pytest
 from pages import SAMPLERS
 
-from fedpcs.report import style
 from fedpcs.report.drawing import as_svg
 from fedpcs.report.figures.bars import bars_figure
-from fedpcs.report.figures.lines import curves_figure
+from fedpcs.report.figures.lines import lines_figure, mean_line
 from fedpcs.report.figures.tradeoff import tradeoff_figure
 from fedpcs.report.page import NothingToDraw
-from fedpcs.studies.points import Bar, TradeOff
+from fedpcs.studies.paired import PairedDifference
+from fedpcs.studies.points import TradeOff
 
 NAN = math.nan
 ROUNDS = np.arange(1.0, 42.0, 2.0)
 VALUES = np.array([0.5, 0.7]) * (1.0 - np.exp(-ROUNDS[:, None] / 9.0))
 
 
-def test_curves_are_means_in_bands_of_one_standard_deviation() -> None:
-    _, axes = curves_figure({"fedpcs": (ROUNDS, VALUES.T)}, "A title", "accuracy")
+def test_lines_are_means_in_bands_from_the_least_to_the_greatest() -> None:
+    (axes,) = lines_figure("A title", {"fedpcs": mean_line(ROUNDS, VALUES.T)}, "accuracy").axes
     (line,) = axes.lines
     np.testing.assert_allclose(line.get_xydata(), np.column_stack((ROUNDS, VALUES.mean(axis=1))))
     band = axes.collections[0].get_paths()[0].vertices
-    for x, middle, spread in zip(ROUNDS, VALUES.mean(axis=1), VALUES.std(axis=1, ddof=1), strict=True):
+    for x, values in zip(ROUNDS, VALUES, strict=True):
         at = band[band[:, 0] == x, 1]
-        np.testing.assert_allclose((at.min(), at.max()), (middle - spread, middle + spread))
+        np.testing.assert_allclose((at.min(), at.max()), (values.min(), values.max()))
     assert axes.get_ylim()[0] < band[:, 1].min() < band[:, 1].max() < axes.get_ylim()[1]
+
+
+def test_long_lines_keep_their_ends_and_a_log_scale_its_floor() -> None:
+    places = np.arange(2_000.0)
+    (axes,) = lines_figure("A title", {"a": mean_line(places, places[None])}, "loss", log_floor=5.0).axes
+    drawn = axes.lines[0].get_xydata()
+    assert len(drawn) == 300
+    np.testing.assert_array_equal(drawn[[0, -1]], [[0.0, 5.0], [1_999.0, 1_999.0]])
 
 
 def test_costs_are_on_a_log_scale_where_their_range_exceeds_ten() -> None:
@@ -56,8 +64,13 @@ def test_what_has_no_finite_cost_is_named_and_not_drawn() -> None:
 
 
 def test_bars_show_mean_and_interval_and_zero() -> None:
-    bars = [Bar("gain", 0.02, 0.01, 0.03), Bar("unclear", 0.0, -0.01, 0.01), Bar("one seed", 0.01, NAN, NAN)]
-    (axes,) = bars_figure([*bars, Bar("loss", -0.02, -0.03, -0.01)], "A title").axes
+    bars = {
+        "gain": PairedDifference(0.02, 0.01, 0.03, 3),
+        "unclear": PairedDifference(0.0, -0.01, 0.01, 3),
+        "one seed": PairedDifference(0.01, -math.inf, math.inf, 1),
+        "loss": PairedDifference(-0.02, -0.03, -0.01, 3),
+    }
+    (axes,) = bars_figure(bars, "A title").axes
     assert [text.get_text() for text in axes.texts] == [
         "+2.00 [+1.00, +3.00]",
         "+0.00 [−1.00, +1.00]",
@@ -65,17 +78,14 @@ def test_bars_show_mean_and_interval_and_zero() -> None:
         "−2.00 [−3.00, −1.00]",
     ]
     intervals = [tuple(line.get_xdata()) for line in axes.lines if line.get_linewidth() == 2.4]
-    assert np.allclose(intervals, [(1.0, 3.0), (-1.0, 1.0), (-3.0, -1.0)])
+    assert np.allclose(intervals, [(1.0, 3.0), (-1.0, 1.0), (-math.inf, math.inf), (-3.0, -1.0)])
     assert list(axes.lines[-1].get_xdata()) == [0.0, 0.0]
-    assert len({text.get_color() for text in axes.texts}) == 3  # gain, loss, and what shows neither
-    assert axes.texts[1].get_color() == axes.texts[2].get_color() == style.INK
 
 
 def test_nothing_measured_is_nothing_to_draw() -> None:
     for draw in (
-        lambda: curves_figure({}, "A title", "accuracy"),
         lambda: tradeoff_figure([TradeOff("a", "r", math.inf, 0.0, 0.5, 0.1)], "epsilon", "A title"),
-        lambda: bars_figure([Bar("a", NAN, NAN, NAN)], "A title"),
+        lambda: bars_figure({"a": PairedDifference(NAN, NAN, NAN, 1)}, "A title"),
     ):
         with pytest.raises(NothingToDraw):
             draw()
@@ -85,7 +95,7 @@ def test_names_are_not_read_as_mathematics_and_equal_figures_are_the_same_bytes(
     points = [TradeOff("$a_1$", "$r_{$", 1.0, 1.0, 0.5, 0.1), TradeOff("b", "$s$", 2.0, 1.0, 0.6, 0.1)]
     for draw in (
         lambda: tradeoff_figure(points, "epsilon", "A $title_{$"),
-        lambda: curves_figure({"$x_{$": (ROUNDS, VALUES.T)}, "A title", "loss")[0],
-        lambda: bars_figure([Bar("$x^{$", 1.0, 0.0, 2.0)], "A title"),
+        lambda: lines_figure("A title", {"$x_{$": mean_line(ROUNDS, VALUES.T)}, "loss"),
+        lambda: bars_figure({"$x^{$": PairedDifference(1.0, 0.0, 2.0, 3)}, "A title"),
     ):
         assert as_svg(draw()) == as_svg(draw())

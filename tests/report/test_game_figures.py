@@ -8,9 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.image import imread
 
 from fedpcs import _format
 from fedpcs.errors import InvalidInput
@@ -24,15 +22,6 @@ from fedpcs.report.figures import game as game_figures
 from fedpcs.report.figures import game_comparison as comparison_figures
 
 NAMES = ["mean_field.png", "budgets.png", "rewards.png", "responses.png", "welfare.png", "caps.png"]
-
-DRAWINGS = (
-    game_figures.mean_field_figure,
-    game_figures.budget_figure,
-    game_figures.reward_figure,
-    comparison_figures.response_figure,
-    comparison_figures.welfare_figure,
-    lambda found: cap_figure.caps_figure(found, None),
-)
 
 EDGES = {
     "usual": lambda: solve(make_game(uniform(12, seed=0), last_round=4), 7.0),
@@ -81,18 +70,12 @@ def test_every_promised_file_is_a_picture_whatever_the_game(name: str, tmp_path:
     assert drawn == [tmp_path / file for file in NAMES]
     for path in drawn:
         assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-        pixels = imread(path)[:, :, :3]
-        assert pixels.shape[1] >= 1000
-        brightness = (pixels[::2, ::2] @ (1.0, 10.0, 100.0)).ravel().round(2)
-        shades, counts = np.unique(brightness, return_counts=True)
-        assert len(shades) > 20
-        assert 0.5 < counts.max() / counts.sum() < 0.99, "a light ground with ink on it"
 
 
 def test_the_last_sweep_drawn_is_the_last_in_the_result(found: Equilibrium) -> None:
     figure = game_figures.mean_field_figure(found)
     np.testing.assert_array_equal(lines(figure)["last sweep"], found.history[-1])
-    assert len(figure.axes[0].get_lines()) == len(found.history)
+    np.testing.assert_array_equal(lines(figure)["before the first"], found.history[0])
 
 
 def test_a_mean_that_is_not_what_clients_play_is_shown_beside_it(found: Equilibrium) -> None:
@@ -113,24 +96,17 @@ def test_the_title_says_how_the_solver_ended(found: Equilibrium, status: str, sa
     assert said in words(game_figures.mean_field_figure(replace(found, status=status)))
 
 
-def test_each_client_has_its_budget_path_coloured_by_aversion(found: Equilibrium) -> None:
-    figure = game_figures.budget_figure(found)
-    (each,) = (c for c in figure.axes[0].collections if isinstance(c, LineCollection))
-    paths = np.array([segment[:, 1] for segment in each.get_segments()])
-    np.testing.assert_array_equal(paths.T, found.profile.budget)
-    np.testing.assert_array_equal(each.get_array(), found.game.population.privacy_aversion)
-    np.testing.assert_array_equal(lines(figure)["mean"], found.profile.mean_budget)
-
-
-def test_many_types_become_bands_around_the_same_mean() -> None:
-    solved = solved_game("histogram")
-    figure = game_figures.budget_figure(solved)
-    assert not any(isinstance(c, LineCollection) for c in figure.axes[0].collections)
-    np.testing.assert_array_equal(lines(figure)["mean"], solved.profile.mean_budget)
-    outer = figure.axes[0].collections[0].get_datalim(figure.axes[0].transData)
-    lowest, highest = np.quantile(solved.profile.budget[0], (0.05, 0.95), method="inverted_cdf")
-    assert outer.y0 == pytest.approx(min(lowest, solved.profile.budget.min()), abs=1.0)
-    assert outer.y1 == pytest.approx(highest, abs=1.0)
+@pytest.mark.parametrize("name", ["usual", "histogram"])
+def test_budgets_are_means_in_a_band_of_most_clients(name: str) -> None:
+    solved = solved_game(name)
+    axes = game_figures.budget_figure(solved).axes[0]
+    np.testing.assert_array_equal(lines(axes.figure)["mean"], solved.profile.mean_budget)
+    weight = None if solved.game.population.is_individual else solved.game.population.weight
+    band = axes.collections[0].get_paths()[0].vertices
+    for t, row in enumerate(solved.profile.budget):
+        ends = np.quantile(row, (0.05, 0.95), weights=weight, method="inverted_cdf")
+        at = band[band[:, 0] == t, 1]
+        np.testing.assert_allclose((at.min(), at.max()), ends)
 
 
 def test_rewards_and_costs_drawn_are_the_results(found: Equilibrium) -> None:
@@ -163,17 +139,15 @@ def test_welfare_bars_are_the_results_and_prices_are_their_ratios(found: Equilib
     figure = comparison_figures.welfare_figure(found)
     drawn = [bar.get_width() for bar in figure.axes[0].patches]
     assert drawn == pytest.approx([worth.optimum_bounded, worth.equilibrium, worth.budget_blind, worth.worst_case])
-    prices = [float(line.get_xdata()[0]) for line in figure.axes[1].get_lines() if line.get_marker() == "o"]
-    assert prices == pytest.approx([price.equilibrium, price.budget_blind, price.worst_case])
+    for known in (price.equilibrium, price.budget_blind, price.worst_case):
+        assert f"price {known:.3f}" in words(figure) or f"price {_format.amount(known)}" in words(figure)
     assert "Proposition 4" in words(figure)
     assert "Theorem 6" in words(figure)
 
 
 def test_where_welfare_is_not_positive_no_price_is_drawn() -> None:
     figure = comparison_figures.welfare_figure(solved_game("no reward"))
-    assert "welfare not positive" in words(figure)
-    assert "none: welfare not positive" in words(figure)
-    assert not [line for line in figure.axes[1].get_lines() if line.get_marker() == "o"]
+    assert "no price: welfare not positive" in words(figure)
 
 
 def test_given_caps_are_the_ones_drawn() -> None:
@@ -245,7 +219,3 @@ def test_a_hundred_thousand_clients_are_drawn(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_refused_in_words(found: Equilibrium, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"mean_field\.png: cannot be written"):
         game_figures.draw_all(found, None, tmp_path / "missing")
-
-
-def _squared_distance(wanted: np.ndarray, heights: np.ndarray) -> float:
-    return float(np.sum((heights - wanted) ** 2))

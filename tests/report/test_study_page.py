@@ -24,7 +24,7 @@ from sealed_logs import read_log, write_log
 
 from fedpcs.report import study_page
 from fedpcs.report.figures import study as figures
-from fedpcs.report.figures.study import accuracy, budgets, draws, epsilon, figure_modules, loss, noise
+from fedpcs.report.figures.study import accuracy, budgets, draws, epsilon, figure_modules, loss, noise, rewards
 from fedpcs.report.page import NothingToDraw
 from fedpcs.report.study import write_study
 from fedpcs.report.study_page import headline
@@ -38,7 +38,7 @@ from fedpcs.trial.identity import alone
 from fedpcs.trial.run_store import RunStore
 
 ACCURACY = {"fedpcs": [0.80, 0.82, 0.84], "random": [0.79, 0.83, 0.81]}
-NUM_DRAWN = 7  # of eight: runs that are made up have no ledgers
+NUM_DRAWN = len(figure_modules()) - 1  # runs that are made up have no ledgers
 
 
 def configuration(*changes: str) -> RunConfig:
@@ -223,7 +223,7 @@ def test_equal_runs_give_equal_bytes(made, page):
 def test_every_figure_is_on_the_page(page):
     reader = Reader(page)
     assert reader.open == []
-    assert num_pictures(reader) == len(figure_modules()) - 1 == NUM_DRAWN  # there are no ledgers
+    assert num_pictures(reader) == NUM_DRAWN
     assert "could not be drawn" not in reader.text
 
 
@@ -429,7 +429,7 @@ def test_an_unfinished_run_says_so_and_shows_what_is_there(tmp_path):
     assert found["rounds"] == {"fedpcs": "2–5 of 5", "random": "3–5 of 5"}
 
 
-def test_an_trial_just_begun_does_not_cut_the_means_of_the_others_short(tmp_path):
+def test_a_trial_just_begun_does_not_cut_the_means_of_the_others_short(tmp_path):
     made = write_run(tmp_path, configuration(), ACCURACY, stopped={("fedpcs", 2): 1, ("random", 1): 3})
     assert num_drawn(drawings(made)) == NUM_DRAWN
     expected = np.mean(ACCURACY["fedpcs"][:2]) * (np.arange(1, 6) / 5) ** 0.3
@@ -443,7 +443,7 @@ def test_a_run_that_has_only_begun_has_a_page(tmp_path):
     assert "could not be drawn" not in reader.text
     assert "No trial is done yet." in reader.text
     begun = write_run(tmp_path / "one", configuration(), ACCURACY, stopped={**nothing, ("fedpcs", 0): 1})
-    assert num_drawn(drawings(begun)) == 6  # who holds what is known when a trial is done
+    assert num_drawn(drawings(begun)) == NUM_DRAWN - 2  # who holds what, and rewards, are known when a trial is done
     assert set(cells(begun)["accuracy"].values()) == {"not yet"}
 
 
@@ -454,8 +454,8 @@ def test_a_run_without_privacy_spends_nothing(tmp_path):
     assert found["exploitability"]["random"] == "not played"
     assert found["clients played rationally"]["random"] == "no game: nothing depends on budgets"
     assert "no budget is charged" in figures["Privacy spent over rounds"]
-    assert len(figures["Noise and signal"].axes) == 1  # no panel of noise
-    assert num_drawn(figures) == 6
+    assert "no noise" in figures["Noise in updates"]
+    assert num_drawn(figures) == NUM_DRAWN - 2
 
 
 def test_a_run_whose_clients_could_afford_nothing_has_figures_of_the_rest(tmp_path):
@@ -495,7 +495,7 @@ def test_many_samplers_rounds_and_clients_fit(tmp_path):
     made = write_run(tmp_path, config, {name: [0.5 + 0.01 * k] for k, name in enumerate(names)}, changes=unknown)
     figures = drawings(made)
     assert "too many clients to keep it" in figures["Who holds what"]
-    assert num_drawn(figures) == 6
+    assert num_drawn(figures) == NUM_DRAWN - 1
 
 
 def test_a_figure_that_breaks_leaves_the_rest(made, monkeypatch):
@@ -514,8 +514,8 @@ def test_a_figure_that_breaks_leaves_the_rest(made, monkeypatch):
 # Figures
 
 
-def drawn(figure: Any, panel: int = 0) -> dict[str, np.ndarray]:
-    return {str(line.get_label()): np.asarray(line.get_ydata()) for line in figure.axes[panel].get_lines()}
+def drawn(figure: Any) -> dict[str, np.ndarray]:
+    return {str(line.get_label()): np.asarray(line.get_ydata()) for line in figure.axes[0].get_lines()}
 
 
 def test_curves_are_means_over_seeds_where_all_were_evaluated(tmp_path):
@@ -531,11 +531,12 @@ def test_budgets_stand_beside_what_was_announced(made):
         value = json.loads(path.read_text())
         value["game"]["mean_budget"] = [0.1] * 5
         path.write_text(json.dumps(value))
-    figure = budgets.draw(group_of(made))
-    assert len(drawn(figure, 1)) == 1  # both samplers' clients play the same game
-    np.testing.assert_allclose(drawn(figure)["all samplers"], [0.05, 0.06, 0.07, 0.08, 0.09])
-    np.testing.assert_allclose(drawn(figure, 1)["all samplers"], [0, 3, 6, 9, 12])
-    assert any(np.array_equal(line.get_ydata(), [0.1] * 5) for line in figure.axes[0].get_lines())
+    paths = drawn(budgets.draw(group_of(made)))
+    assert len(paths) == 3  # both samplers' clients play the same game
+    np.testing.assert_allclose(paths["all samplers"], [0.05, 0.06, 0.07, 0.08, 0.09])
+    np.testing.assert_allclose(paths["all samplers, drawn"], [0.06, 0.07, 0.08, 0.09, 0.1])
+    np.testing.assert_array_equal(paths["all samplers, announced"], [0.1] * 5)
+    np.testing.assert_allclose(drawn(rewards.draw(group_of(made)))["all samplers"], [0, 3, 6, 9, 12])
 
 
 def test_the_greatest_spending_drawn_is_that_of_the_logs(made):
@@ -547,13 +548,9 @@ def test_the_greatest_spending_drawn_is_that_of_the_logs(made):
 
 
 def test_noise_is_a_share_of_the_update(made):
-    shares = drawn(noise.draw(group_of(made)), 1)["fedpcs"]
     logs = [made.store.trial("fedpcs", seed).rounds() for seed in (0, 1, 2)]
-    norm = {
-        name: np.mean([[getattr(line, name).median for line in log] for log in logs], axis=0)
-        for name in ("update_norm", "noise_norm")
-    }
-    np.testing.assert_allclose(shares, norm["noise_norm"] / norm["update_norm"])
+    shares = [[line.noise_norm.median / line.update_norm.median for line in log] for log in logs]
+    np.testing.assert_allclose(drawn(noise.draw(group_of(made)))["fedpcs"], np.mean(shares, axis=0))
 
 
 def test_clients_are_ranked_by_the_share_of_rounds_they_were_drawn_in(tmp_path):
@@ -566,7 +563,8 @@ def test_clients_are_ranked_by_the_share_of_rounds_they_were_drawn_in(tmp_path):
 
 def test_what_has_no_numbers_is_not_drawn(tmp_path):
     nothing = {(name, seed): 0 for name in ACCURACY for seed in (0, 1, 2)}
-    group = group_of(write_run(tmp_path, configuration(), ACCURACY, stopped=nothing))
+    made = write_run(tmp_path, configuration(), ACCURACY, stopped={**nothing, ("fedpcs", 0): 1})
+    made.store.trial("fedpcs", 0).log.write_text("")
     for module in figure_modules():
         with pytest.raises(NothingToDraw):
-            module.draw(group)
+            module.draw(group_of(made))

@@ -21,6 +21,7 @@ from command_line import fedpcs
 from scipy import stats
 from typer.testing import CliRunner
 
+from fedpcs._files import locked
 from fedpcs.cli import app, study_table
 from fedpcs.errors import CorruptFile, FedpcsError, InvalidInput, NotConverged, Unfinished
 from fedpcs.exhibits import exhibit, reproduce
@@ -44,10 +45,9 @@ from fedpcs.studies.grid import make_cells, make_sweep_config
 from fedpcs.studies.plan import SweepPlan, plan_sweep
 from fedpcs.studies.pool import run_cells, solve_games
 from fedpcs.studies.results import Study, against, best_of, group
-from fedpcs.trial import schedule_store, train
+from fedpcs.trial import schedule, session
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import as_toml, load_run_config
-from fedpcs.trial.run_store import locked
 
 TINY = {
     "base": "default",
@@ -160,7 +160,7 @@ def test_a_cell_goes_on_with_data_that_were_moved(whole, tmp_path, monkeypatch):
         looked.append(data_dir)
         return load_for(config, data_dir)
 
-    monkeypatch.setattr(train, "load_for", loaded)
+    monkeypatch.setattr(session, "load_for", loaded)
     run_cell(folder, cells[0].config, tmp_path / "moved", copy.games)
     assert looked == [tmp_path / "moved"]
     assert accuracies(cells[:1], copy) == accuracies(cells[:1], store)
@@ -190,14 +190,14 @@ def test_games_are_solved_once(tmp_path):
 
 @pytest.mark.slow
 def test_a_game_without_an_equilibrium_costs_only_those_who_play_it(tmp_path, monkeypatch):
-    solved = schedule_store.make_schedule
+    solved = schedule.make_schedule
 
     def unsolved(config, sampler):
         if "budget" in sampler.reads:
             raise NotConverged("no equilibrium", None)
         return solved(config, sampler)
 
-    monkeypatch.setattr(schedule_store, "make_schedule", unsolved)
+    monkeypatch.setattr(schedule, "make_schedule", unsolved)
     values = {**TINY, "seeds": [0], "set": {**TINY["set"], "privacy.mode": "paper"}}
     by_budget, at_random = make_cells(make_sweep_config(values))
     store = CellStore(tmp_path)

@@ -91,17 +91,17 @@ def test_tables_and_figures_say_what_they_show(assessed, capsys):
     assert "From the log alone" not in said  # its gradients are clipped
     found = assess_quadratic(num_rounds=30, num_trajectories=100)
     for figure, words in (
-        (theory_figures.progress_figure(trials), "no more than its bound"),
-        (theory_figures.account_figure(trials), "takes back most"),
-        (theory_figures.quadratic_figure(found), "times what is measured"),
+        (theory_figures.progress_figure(trials), "under its bound"),
+        (theory_figures.account_figure(trials), "took it back"),
+        (theory_figures.quadratic_figure(found), "under its bounds"),
     ):
         assert words in figure.get_suptitle().replace("\n", " ")
 
 
 def test_what_is_not_a_finished_run_is_refused(tmp_path):
     for arguments, words in (
-        ((tmp_path,), "folder of a finished run"),
-        ((tmp_path / "nowhere",), "folder of a finished run"),
+        ((tmp_path,), "no run there"),
+        ((tmp_path / "nowhere",), "no run there"),
         ((), "either RUN or --quadratic"),
         ((tmp_path, "--quadratic"), "either RUN or --quadratic"),
         ((tmp_path, "--rounds", 5), "are of --quadratic"),

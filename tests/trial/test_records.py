@@ -13,7 +13,7 @@ from fedpcs.learning.server import first_state
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
 from fedpcs.trial.records import RoundRecord, Spent, Spread
-from fedpcs.trial.round_log import spent_so_far, spread
+from fedpcs.trial.rounds.results import spent_so_far, spread
 
 
 @given(st.lists(st.floats(0.0, 1e9), min_size=1, max_size=20))

@@ -17,8 +17,8 @@ from fedpcs.learning.datasets import load_dataset
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.sampling import SAMPLERS
-from fedpcs.trial import assemble as trial_plan
-from fedpcs.trial import run
+from fedpcs.trial import preflight, run
+from fedpcs.trial import server_plan as trial_plan
 from fedpcs.trial.records import StudyResult
 from fedpcs.trial.run_store import RunStore
 
@@ -246,10 +246,10 @@ def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, 
     settings = {"power-of-choice": {"num_candidates": num_candidates}}
     config = tiny(sampling={"samplers": ["power-of-choice"], "settings": settings, "sampling_ratio": sampling_ratio})
     if is_good:
-        run.try_out(config, load_dataset("digits"))
+        preflight.try_out(config, load_dataset("digits"))
     else:
         with pytest.raises(InvalidInput, match="candidates"):
-            run.try_out(config, load_dataset("digits"))
+            preflight.try_out(config, load_dataset("digits"))
 
 
 def test_an_exhausted_run_is_told_from_a_finished_one(tmp_path):

@@ -1,10 +1,6 @@
 """A configuration is refused in one line that names key, value and what is allowed, or written down and read back."""
 
-import tomllib
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from fedpcs.errors import InvalidInput
 from fedpcs.trial.assemble import delta_note, sampler_of
@@ -175,62 +171,6 @@ def test_overrides_are_read_as_toml_or_else_as_words():
     )
     assert (found.rounds, found.privacy.noise, found.game.reward[1]) == (7, "exact", 2.5)
     assert found.sampling.settings == {"aocs": {"design": "pivotal"}}
-
-
-positive = st.floats(1e-9, 1e9) | st.integers(1, 10**9)
-words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-values = st.recursive(
-    st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | words,
-    lambda inner: st.lists(inner, max_size=3),
-    max_leaves=3,
-)
-samplers = st.text(st.characters(codec="ascii"), max_size=8).map("{}:Class".format)  # of the user's own
-names = st.from_regex(r"[a-z][a-z_]{0,8}", fullmatch=True)
-configurations = st.fixed_dictionaries(
-    {},
-    optional={
-        "name": st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True),
-        "seeds": st.lists(st.integers(0, 2**40), min_size=1, max_size=4, unique=True),
-        "rounds": st.integers(2, 1000),
-        "tensorboard": st.booleans(),
-        "data": st.fixed_dictionaries({}, optional={"name": words, "alpha": positive}),
-        "training": st.fixed_dictionaries(
-            {}, optional={"learning_rate": positive, "averaging": st.floats(0.0, 0.99), "model": words}
-        ),
-        "privacy": st.fixed_dictionaries({}, optional={"delta": st.floats(1e-300, 0.5), "limit_epsilon": positive}),
-        "game": st.fixed_dictionaries(
-            {},
-            optional={
-                "budget_unit": st.floats(1e-6, 1e4),
-                "reward": st.floats(0.0, 50.0) | st.sampled_from(["per-round"]),
-            },
-        ),
-        "sampling": st.dictionaries(samplers, st.dictionaries(names, values, max_size=2), min_size=1, max_size=2).map(
-            lambda found: {"samplers": list(found), "settings": found}
-        ),
-        "presence": st.lists(
-            st.fixed_dictionaries(
-                {"client": st.integers(0, 49)}, optional={"joins": st.integers(0, 9), "leaves": st.integers(10, 20)}
-            ),
-            unique_by=lambda one: one["client"],
-            max_size=3,
-        ),
-    },
-)
-
-
-@settings(max_examples=30, deadline=None)
-@given(configurations)
-def test_what_is_written_down_is_read_back_equal(tables):
-    config = RunConfig.model_validate(tables)
-    assert RunConfig.model_validate(tomllib.loads(as_toml(config))) == config
-
-
-@pytest.mark.parametrize("name", ["módulo", "¹", "\N{GRINNING FACE}", "a b", "", 'quo"te', "package.module"])
-def test_names_of_settings_are_quoted_where_toml_wants_it(name):
-    sampler = f"{name}:Class"  # one of the user's own may have any name
-    config = RunConfig(sampling={"samplers": [sampler], "settings": {sampler: {"design": "pivotal"}}})
-    assert RunConfig.model_validate(tomllib.loads(as_toml(config))) == config
 
 
 def test_delta_asks_for_no_variances_where_every_step_takes_all_records():

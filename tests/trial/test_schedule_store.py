@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from fedpcs.sampling import make_sampler
-from fedpcs.trial import same_code, schedule_store
+from fedpcs.trial import same_code, schedule
 from fedpcs.trial.config import make_run_config
-from fedpcs.trial.schedule import make_schedule
-from fedpcs.trial.schedule_store import remembered_schedule, schedule_key, schedule_path
+from fedpcs.trial.schedule import make_schedule, remembered_schedule, schedule_key, schedule_path
 
 SMALL = {"rounds": 3, "data": {"num_clients": 6}, "game": {"reward": 20.0}}
 
@@ -22,7 +21,7 @@ def changed(**tables):
 def test_a_schedule_is_read_back_as_it_was_solved(tmp_path, monkeypatch):
     config, sampler = make_run_config(SMALL), make_sampler("fedpcs")
     solved = remembered_schedule(tmp_path, config, sampler)
-    monkeypatch.setattr(schedule_store, "make_schedule", lambda *_: pytest.fail("was solved again"))
+    monkeypatch.setattr(schedule, "make_schedule", lambda *_: pytest.fail("was solved again"))
     read = remembered_schedule(tmp_path, config, sampler)
     for name in ("reward", "budget", "pay", "mean_budget", "cohort_size"):
         first, second = getattr(solved, name), getattr(read, name)
@@ -71,7 +70,7 @@ def test_a_game_solved_by_other_code_or_libraries_is_another_game(monkeypatch):
     assert solver_digest() == same_code.solver_digest()
     monkeypatch.setattr(same_code, "version", lambda name: "0")
     assert solver_digest() != same_code.solver_digest()
-    monkeypatch.setattr(schedule_store, "solver_digest", lambda: "other")
+    monkeypatch.setattr(schedule, "solver_digest", lambda: "other")
     assert schedule_key(config, sampler) != here
 
 

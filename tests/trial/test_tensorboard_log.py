@@ -13,7 +13,7 @@ from made_records import a_round
 
 from fedpcs.errors import InvalidInput
 from fedpcs.trial import tensorboard_log
-from fedpcs.trial.observer import Silent
+from fedpcs.trial.progress import Silent
 from fedpcs.trial.tensorboard_log import check_installed
 
 is_installed = importlib.util.find_spec("tensorboard") is not None
@@ -23,7 +23,7 @@ needs_tensorboard = pytest.mark.skipif(not is_installed, reason="tensorboard is 
 WRITE = """
 import json, sys
 from pathlib import Path
-from fedpcs.trial.observer import Silent
+from fedpcs.trial.progress import Silent
 from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.tensorboard_log import tensorboard_log
 with tensorboard_log(Path(sys.argv[1]), Silent()) as observer:

@@ -35,6 +35,9 @@ def audit(
 
     Example: fedpcs audit --mode record --rho 0.5 --figure roc.png
     """
+    from fedpcs.privacy.modes import audit_named
+
+    audit_named(mode)  # a misspelt name is refused before SciPy is imported
     from fedpcs.cli.printing import emit, print_facts, say, status
     from fedpcs.studies.audit.attack import run_audit
 

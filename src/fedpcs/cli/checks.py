@@ -11,7 +11,7 @@ from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from fedpcs.trial.check import Check
+    from fedpcs._check import Check
     from fedpcs.trial.config import RunConfig
 
 _COLOURS = {"fine": "green", "note": "yellow", "wrong": "bold red"}

@@ -9,7 +9,7 @@ import typer
 
 from fedpcs.cli import studies
 from fedpcs.cli.interrupts import goes_on_by, resume_command
-from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, check_study, each_key_once, verb
 from fedpcs.trial.presets import preset_names
 
 _PRESETS = ", ".join(preset_names())
@@ -75,6 +75,7 @@ def resume(
 
     Example: fedpcs resume fedpcs-runs/default
     """
+    check_study(folder)
     from fedpcs import _plugins
     from fedpcs.cli import run_table
     from fedpcs.report.study import write_report_safely

@@ -10,8 +10,7 @@ import typer
 
 from fedpcs import _files
 from fedpcs.cli.interrupts import command_line, goes_on_by, resume_command
-from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, each_key_once, verb
-from fedpcs.errors import InvalidInput
+from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, check_study, each_key_once, verb
 
 if TYPE_CHECKING:
     from fedpcs.studies.cell_store import CellStore
@@ -121,13 +120,14 @@ def report(
 
     Example: fedpcs report fedpcs-runs/default
     """
+    check_study(folders[0])
     from fedpcs.report import study
     from fedpcs.studies import compare
 
     written: list[study.WrittenStudy] = []
     try:
         for one in folders:
-            _check_is_study(one)
+            check_study(one)
             written.append(study.write_study(one, with_parquet=with_parquet))
             if not as_json:
                 print(written[-1].report)  # at once: a folder further on may be refused
@@ -136,11 +136,3 @@ def report(
             print(json.dumps({"reports": [str(found.report) for found in written]}))
     for found in written:
         compare.raise_if_damaged(found.study.damaged, found.study.cells)
-
-
-def _check_is_study(folder: Path) -> None:
-    if folder.is_dir() and not any((folder / name).is_file() for name in ("config.toml", "sweep.json")):
-        raise InvalidInput(
-            f"{folder}: neither a run nor a sweep is there (config.toml and sweep.json are missing). Give a folder of "
-            "`fedpcs run` or `fedpcs compare`; exhibits are written again by `fedpcs reproduce EXHIBIT`."
-        )

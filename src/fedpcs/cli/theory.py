@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedpcs.cli.options import DataDirOption, JsonOption, make_folder, verb
+from fedpcs.cli.options import DataDirOption, JsonOption, check_study, make_folder, verb
 from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def theory(
         raise InvalidInput("give either RUN or --quadratic. Example: fedpcs theory fedpcs-runs/default")
     if run is not None and (rounds is not None or trajectories is not None):
         raise InvalidInput("--rounds and --trajectories are of --quadratic; a run has its own. Leave them out.")
+    if run is not None:
+        check_study(run)
     if figures is not None:
         make_folder(figures)
     from fedpcs.cli.printing import emit, status

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
+from fedpcs.deploy.beliefs import believed, prior_of
 from fedpcs.deploy.node_settings import conditions_of
 from fedpcs.engines.flower.announcement import Announcement
 from fedpcs.errors import NotConverged, QuorumNotReached
 from fedpcs.game.equilibrium import Equilibrium
-from fedpcs.game.inference import inferred_population
-from fedpcs.game.population import Population, histogram, uniform_density
 from fedpcs.game.schedule import PATHS, Schedule, not_played
 from fedpcs.learning.server_values import BoolArray, ServerPlan, ServerState
 from fedpcs.privacy.budget import NANOS_PER_UNIT
@@ -32,19 +31,10 @@ from fedpcs.trial.schedule import scheduled, selection_of, solve_for
 IntArray = NDArray[np.int64]
 # (announcement, clients) → the budgets of those that answer, in billionths, by client.
 AskTerms = Callable[[Announcement, IntArray], dict[int, IntArray]]
-_PRIOR_BINS = (24, 24)
 # Answers to a false announcement may leave an aversion open; answers to a better one tell more.
 _MOST_CORRECTIONS = 3
 # Clients round their budgets down to billionths.
 _ROUNDING = 2.0 / NANOS_PER_UNIT
-
-
-def prior_of(config: RunConfig, num_clients: int) -> Population:
-    """Return whom the server believes in before it has heard anyone: the run's histogram, or the default density."""
-    prior = config.federation.prior
-    if prior is None:
-        return uniform_density(num_clients, config.game.bounds, _PRIOR_BINS)
-    return histogram(prior.privacy_aversion, prior.initial_budget, prior.weight, num_clients=num_clients)
 
 
 class Announcer:
@@ -119,18 +109,21 @@ class Announcer:
                 return told
             self._tried = here
             try:
-                found = self._solved_anew(now, self._believed(now, here))
+                found = self._solved_anew(now, here)
             except NotConverged as error:
                 return {**told, "unsolved": str(error)}
             self._announce(now, found, here)
             told = {"announced_anew": count, "greatest_drift": float(np.abs(self._drift(now, here)).max())}
         return told
 
-    def _solved_anew(self, now: int, crowd: Population) -> Equilibrium:
+    def _solved_anew(self, now: int, here: BoolArray) -> Equilibrium:
         """Solve the game of the rounds that remain. What was promised stands: rewards rise or stay, this round's stays.
 
         Left to itself, a leader would start afresh and pay nothing to clients who can no longer go back.
         """
+        heard, first = here & self.has_answered, self._told.first_round
+        answered = self._schedule.budget[first:, heard] / float(self._config.game.budget_unit)
+        crowd = believed(self._told.terms(), answered, now - first, int(here.sum()))
         found = solve_for(self._config, self._sampler, crowd, self._config.rounds - now)
         promised = self._schedule.reward[now:]
         path = np.maximum(found.reward.path, promised)
@@ -223,13 +216,3 @@ class Announcer:
         if not heard.any():
             return np.zeros(self._schedule.reward.size - now)
         return np.asarray(self._schedule.budget[now:, heard].mean(axis=1) / self._schedule.mean_budget[now:] - 1.0)
-
-    def _believed(self, now: int, here: BoolArray) -> Population:
-        """Return whom the server should believe in now: aversions as inferred, budgets as they stand."""
-        heard, first = here & self.has_answered, self._told.first_round
-        unit = float(self._config.game.budget_unit)
-        found = inferred_population(self._told.terms(), self._schedule.budget[first:, heard] / unit)
-        weight = np.ones(int(heard.sum()))
-        return histogram(
-            found.privacy_aversion, self._schedule.budget[now, heard] / unit, weight, num_clients=int(here.sum())
-        )

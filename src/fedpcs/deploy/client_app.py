@@ -15,14 +15,13 @@ from pathlib import Path
 from flwr.app import Context
 from flwr.clientapp import ClientApp
 
-from fedpcs.deploy.node_settings import NodeSettings, conditions_of, read_settings, settings_path
+from fedpcs.deploy.node_settings import NodeSettings, conditions_of
+from fedpcs.deploy.settings_file import read_settings, settings_path
 from fedpcs.engines.flower.client_app import Member, kept_here, make_client_app, refusals_logged
 from fedpcs.engines.flower.conditions import refuse_outside
 from fedpcs.errors import FedpcsError
 from fedpcs.learning.client import ClientSide
-from fedpcs.learning.client_data import own_part
-from fedpcs.learning.models import make_model
-from fedpcs.trial.assemble import client_plan, dealt_out, device_of, load_for
+from fedpcs.trial.assemble import clients_of, device_of
 from fedpcs.trial.config import load_run_config
 
 
@@ -78,9 +77,5 @@ def _settings(context: Context) -> NodeSettings:
 @functools.lru_cache(maxsize=1)
 def _side(config_file: str, number: int, count: int, data_dir: str | None) -> ClientSide:
     config = load_run_config(config_file, [f"data.num_clients={count}"])
-    seed = config.seeds[0]
-    dataset = load_for(config, None if data_dir is None else Path(data_dir))
-    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
-    return ClientSide(
-        client_plan(config, seed, device_of(config)[0]), model, own_part(dealt_out(config, dataset, seed), number)
-    )
+    where = None if data_dir is None else Path(data_dir)
+    return clients_of(config, config.seeds[0], where, device_of(config)[0], only=number)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedpcs import _format
-from fedpcs.deploy.node_settings import NodeSettings, conditions_of, read_settings
-from fedpcs.engines.flower.client_books import refuse_open
+from fedpcs._check import Check, noted
+from fedpcs._files import refuse_open
+from fedpcs.deploy.node_settings import NodeSettings, conditions_of
+from fedpcs.deploy.settings_file import read_settings
 from fedpcs.engines.flower.conditions import refuse_outside
 from fedpcs.errors import FedpcsError
 from fedpcs.privacy import PrivacyLedger
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_epsilon
-from fedpcs.trial.check import Check, noted
 from fedpcs.trial.config import RunConfig
 
 

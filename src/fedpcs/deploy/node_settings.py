@@ -1,34 +1,26 @@
 """What a client states itself, in a file on its own machine: who it is, its private numbers, and what it accepts.
 
 The file is the law there. Nothing that comes from the server changes it, not even the run file, which Flower sends to
-the node together with the app. Nobody else on the machine may read it; so it is no part of a command line either.
+the node together with the app.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from fedpcs import _validate
-from fedpcs._files import MOST_TEXT, open_regular
-from fedpcs._keys import first_problem
-from fedpcs._outside import printable
-from fedpcs._toml import parse_toml
-from fedpcs.engines.flower.client_books import ClientBooks, Preferences, refuse_open
+from fedpcs.engines.flower.client_books import ClientBooks
 from fedpcs.engines.flower.conditions import Conditions
-from fedpcs.errors import InvalidInput
+from fedpcs.engines.flower.preferences import Preferences
 from fedpcs.game.config import STRICT, Number
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import to_rho
 from fedpcs.privacy.modes.mode import Trust
 from fedpcs.privacy.modes.record import RECORD
 from fedpcs.trial.config import ModeName, RunConfig
-
-VARIABLE = "FEDPCS_NODE_SETTINGS"
 
 
 class Accepts(BaseModel):
@@ -91,69 +83,6 @@ class NodeSettings(BaseModel):
         """Its budgets and its ledger."""
         preferences = Preferences(float(self.privacy_aversion), float(self.initial_budget))
         return ClientBooks(Path(self.state_dir), preferences, self.accepted, self.limit)
-
-
-def settings_path(node_config: Mapping[str, Any], environment: Mapping[str, str]) -> Path:
-    """Return where a node's settings are: named on its command line, or by FEDPCS_NODE_SETTINGS.
-
-    Raises:
-        InvalidInput: Neither names a file, or the command line holds settings of its own.
-    """
-    _refuse_told(node_config)
-    told = node_config.get("settings", environment.get(VARIABLE, ""))
-    if not (isinstance(told, str) and told):
-        raise InvalidInput(
-            "this node has no settings. Write them to a file that only you can read, and start the node with "
-            f"--node-config 'settings=\"/path/node.toml\"', or set {VARIABLE}."
-        )
-    return Path(told).expanduser().absolute()
-
-
-def _refuse_told(names: Iterable[str]) -> None:
-    """Refuse settings on a command line, which every user of the machine can read there."""
-    known = [*NodeSettings.model_fields, *Accepts.model_fields]
-    for name in names:
-        if (near := _validate.nearest(str(name).replace("-", "_"), known)) is not None and name != "settings":
-            raise InvalidInput(
-                f"--node-config names {name}, which everybody on this machine can read in `ps`. Put {near} into the "
-                "node's settings file, and start the node with --node-config 'settings=\"/path/node.toml\"' alone."
-            )
-
-
-def read_settings(path: Path) -> NodeSettings:
-    """Read a client's settings.
-
-    Raises:
-        InvalidInput: Other users of the machine can read them, or they are none.
-    """
-    text = _private_text(path)
-    try:
-        values = parse_toml(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from None
-    try:
-        found = NodeSettings.model_validate(values)
-    except ValidationError as error:
-        raise InvalidInput(f"{path}: {first_problem(error, NodeSettings)}") from None
-    return found.model_copy(update={name: _beside(path, getattr(found, name)) for name in ("state_dir", "data_dir")})
-
-
-def _beside(path: Path, name: str | None) -> str | None:
-    return None if name is None else str(path.parent / Path(name).expanduser())
-
-
-def _private_text(path: Path) -> str:
-    try:
-        with open_regular(path, MOST_TEXT) as stream:
-            refuse_open(path, os.fstat(stream.fileno()).st_mode)
-            return stream.read().decode("utf-8-sig")
-    except OSError as error:
-        words = f"{path}: cannot be read: {error.strerror}. Give the node's settings as a TOML file."
-        raise InvalidInput(words) from None
-    except ValueError as error:  # no text, or a name that no file can have
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{path}: cannot be read: {printable(error)}.") from None
 
 
 def conditions_of(config: RunConfig) -> Conditions:

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from fedpcs._files import NEW_RUN, read_object, write_json
+from fedpcs._files import NEW_RUN, write_json
 from fedpcs._outside import printable
 from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.game.population import MOST_SAMPLES
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.records import Record, read_record
 
 # Sums of sizes, and of steps, are whole numbers that a float holds exactly.
 _MOST_STEPS = 2**53
@@ -50,6 +52,17 @@ class Roster:
         ]
 
 
+class _Client(Record):
+    name: str
+    num_samples: int = Field(ge=1, le=MOST_SAMPLES)
+    node: int
+
+
+class _Saved(Record):
+    max_samples: int = Field(ge=1, le=_MOST_MEDIANS * MOST_SAMPLES)
+    clients: list[_Client] = Field(min_length=1)
+
+
 def roster_of(path: Path, config: RunConfig, connected: Callable[[], Sequence[Mapping[str, Any]]]) -> Roster:
     """Return the clients of a run: as saved, or those that are connected now, checked and then saved.
 
@@ -77,30 +90,11 @@ def roster_of(path: Path, config: RunConfig, connected: Callable[[], Sequence[Ma
 
 
 def _read(path: Path) -> Roster:
-    found = read_object(path, "clients", "max_samples")
-    clients, cap = found["clients"], found["max_samples"]
-    if not (
-        type(cap) is int
-        and 1 <= cap <= 100 * MOST_SAMPLES
-        and isinstance(clients, list)
-        and clients
-        and all(_is_client(one) for one in clients)
-        and len({one["name"] for one in clients}) == len(clients)
-    ):
-        raise CorruptFile(f"{path}: is no list of clients, each with a name, a node and how many records. {NEW_RUN}")
-    return Roster(
-        {one["name"]: one["num_samples"] for one in clients}, {one["name"]: one["node"] for one in clients}, cap
-    )
-
-
-def _is_client(one: Any) -> bool:
-    return (
-        isinstance(one, dict)
-        and isinstance(one.get("name"), str)
-        and type(one.get("node")) is int
-        and type(one.get("num_samples")) is int
-        and 1 <= one["num_samples"] <= MOST_SAMPLES
-    )
+    found = read_record(_Saved, path)
+    told = {one.name: one.num_samples for one in found.clients}
+    if len(told) < len(found.clients):
+        raise CorruptFile(f"{path}: names a client twice. {NEW_RUN}")
+    return Roster(told, {one.name: one.node for one in found.clients}, found.max_samples)
 
 
 def size_cap(sizes: Sequence[int], configured: int | None = None) -> int:

@@ -18,10 +18,9 @@ from fedpcs.engines.base import Score, chunks, total_score
 from fedpcs.engines.failures import Deadline, failure_of
 from fedpcs.errors import WrongDevice
 from fedpcs.learning.client import ClientSide, Question
-from fedpcs.learning.device import no_mistaken_device
+from fedpcs.learning.device import no_mistaken_device, one_thread
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Reply, Task
-from fedpcs.learning.threads import one_thread
 
 
 class InProcessEngine:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_level, on_sign
-from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
 from fedpcs.exhibits.paper_numbers import SPLITS, Printed, printed_accuracy
 from fedpcs.exhibits.trials import CALIBRATED, Setting, Trained
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_text, spending_table
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, compare
@@ -233,7 +234,7 @@ def _drawings(results: Trained) -> Iterable[Drawing]:
         if part.gains:
             note = f"{part.dataset}, {part.split}; accuracy minus that of the step before, same seeds. Last: {last}"
             topic = f"gain of each step ({part.split})"
-            yield bars_drawing(topic, part.gains, "What each step gains in accuracy", note)
+            yield Drawing(topic, partial(bars_figure, part.gains, "What each step gains in accuracy", note))
 
 
 EXHIBIT = Exhibit(

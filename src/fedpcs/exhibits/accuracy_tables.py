@@ -18,11 +18,21 @@ from typing import TYPE_CHECKING
 from fedpcs import _format
 from fedpcs.exhibits import clip_bounds, trials
 from fedpcs.exhibits.claims import Claim, Judged, on_lead, on_level
-from fedpcs.exhibits.drawings import bars_drawing
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request, Run
 from fedpcs.exhibits.paper_numbers import SAMPLERS, Printed, printed_accuracy
-from fedpcs.exhibits.trials import CALIBRATED, REFERENCE, RULED, SELFISH, STATIC, TUNED, UNMOVED, Setting, Trained
+from fedpcs.exhibits.trials import (
+    CALIBRATED,
+    REFERENCE,
+    RULED,
+    SELFISH,
+    STATIC,
+    TUNED,
+    UNMOVED,
+    Setting,
+    Trained,
+)
 from fedpcs.report.columns import COST, NOISE, Column, accuracy_text
+from fedpcs.report.figures.bars import bars_figure
 from fedpcs.report.page import Drawing, Table
 from fedpcs.report.tables import difference_tables, difference_text, sampler_table, spending_table
 from fedpcs.studies.grid import Cell, hajek_or_own
@@ -270,7 +280,7 @@ def _skew_tables(results: Trained) -> Iterable[Table]:
 def _skew_drawings(results: Trained) -> Iterable[Drawing]:
     title = "Accuracy under Dirichlet(0.5) minus IID"
     for place, costs in skew_costs(results).items():
-        yield bars_drawing(f"cost of skew {place}", costs, title, f"{place}; same seeds.")
+        yield Drawing(f"cost of skew {place}", partial(bars_figure, costs, title, f"{place}; same seeds."))
 
 
 def _variant(title: str, gather: Callable[[Request], Gathered[Trained]]) -> Exhibit[Trained]:

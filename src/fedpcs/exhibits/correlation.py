@@ -17,16 +17,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_grade
-from fedpcs.exhibits.drawings import lines_drawing, maps_figure
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
+from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, lines_drawing, path_of
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game.equilibrium import Equilibrium
 from fedpcs.game.schedule import played_budget
+from fedpcs.report import style
 from fedpcs.report.page import Drawing, Table, Verdict
 from fedpcs.studies.paired import PairedDifference, mean_and_std, paired_difference
 
@@ -37,6 +40,7 @@ _LEAST_MOVE = 1e-6
 _HIGH, _SOME = 0.7, 0.3
 # A lead in mean correlation of no more than this counts as none.
 _NO_DIFFERENCE = 0.05
+_WARM_AND_COLD = LinearSegmentedColormap.from_list("correlation", [style.BLUE, "white", style.VERMILION])
 
 
 @dataclass(frozen=True)
@@ -206,6 +210,26 @@ def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
     )
     note = "Standard deviation over clients."
     yield lines_drawing("spread of budgets between clients", spreads, "spread, ρ of zCDP", note=note, from_zero=True)
+
+
+def maps_figure(maps: Mapping[str, FloatArray], title: str, axis_label: str, scale_label: str, note: str) -> Figure:
+    """Draw square maps of values in [−1, 1] side by side, warm for +1 and cold for −1, grey where undefined."""
+    figure, panels = style.new_figure(title, note=note, height_inches=5.4, num_columns=len(maps))
+    figure.set_layout_engine("compressed")
+    colours = _WARM_AND_COLD.with_extremes(bad=style.PALE)
+    for axes, (name, table) in zip(panels, maps.items(), strict=True):
+        image = axes.imshow(table, cmap=colours, vmin=-1.0, vmax=1.0, origin="lower", interpolation="nearest")
+        axes.grid(visible=False)
+        axes.set_xlabel(axis_label)
+        axes.tick_params(labelleft=axes is panels[0])
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+        style.caption(axes, name)
+    panels[0].set_ylabel(axis_label)
+    scale = figure.colorbar(image, ax=panels, location="bottom", pad=0.03, fraction=0.05, aspect=40, shrink=0.8)
+    scale.outline.set_visible(False)
+    scale.set_label(scale_label)
+    return figure
 
 
 def _records(outcomes: Sequence[Outcome]) -> Iterable[dict[str, object]]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from fedpcs import _format, _random
@@ -149,23 +148,15 @@ def _table(splits: Splits) -> Iterable[Table]:
 def _drawings(splits: Splits) -> Iterable[Drawing]:
     most = max(int(tables[0].max()) for tables in splits.counts.values())
     for name, (first, *_) in splits.counts.items():
-        num_clients = len(first)
-        few = cohort_from_ratio(_SHOWN_RATIO, num_clients)
-        yield _map(f"{splits.name}, {name}", first, f"{splits.name}, {name}, seed 0", most)
-        if 1 < few < num_clients:
-            text = f"{name}, seed 0: the first {few} of {num_clients} clients"
-            yield _map(f"{splits.name}, {name}, {few} clients", first[:few], text, most)
-
-
-def _map(topic: str, table: IntArray, text: str, most: int) -> Drawing:
-    """Return a heat map whose colours go up to `most`, so that splits can be compared by eye."""
-
-    def draw() -> Figure:
-        figure = partition_figure(table, text)
-        figure.axes[0].images[0].set_clim(1.0, float(most))
-        return figure
-
-    return Drawing(topic, draw)
+        # Colours go as far on every map, so that splits can be compared by eye.
+        yield Drawing(
+            f"{splits.name}, {name}", partial(partition_figure, first, f"{splits.name}, {name}, seed 0", most=most)
+        )
+        few = cohort_from_ratio(_SHOWN_RATIO, len(first))
+        if 1 < few < len(first):
+            text = f"{name}, seed 0: the first {few} of {len(first)} clients"
+            topic = f"{splits.name}, {name}, {few} clients"
+            yield Drawing(topic, partial(partition_figure, first[:few], text, most=most))
 
 
 def _records(splits: Splits) -> Iterable[dict[str, object]]:

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
+from matplotlib.figure import Figure
+
 from fedpcs import _format
+from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY
 from fedpcs.exhibits.exhibit import Gathered, Request
 from fedpcs.exhibits.registry import Profile
@@ -16,7 +20,8 @@ from fedpcs.game.config import GameFile, PopulationConfig
 from fedpcs.game.equilibrium import STATUS_MEANING, Equilibrium
 from fedpcs.game.mean_field import ResponseMode
 from fedpcs.game.rules import Game, Selection
-from fedpcs.report.page import Finding, Page
+from fedpcs.report.figures.lines import lines_figure, mean_line
+from fedpcs.report.page import Drawing, Finding, Page
 
 NUM_SEEDS: Mapping[Profile, int] = {"quick": 3, "paper": 10}
 ONE_GAME = (
@@ -206,3 +211,34 @@ def certificates(outcomes: Sequence[Outcome]) -> dict[str, str]:
 def path_of(found: Equilibrium) -> tuple[float, ...]:
     """Return the rewards a solution announces, as another game's spec may hold them."""
     return tuple(float(reward) for reward in found.reward.path)
+
+
+def lines_drawing(
+    topic: str,
+    lines: Mapping[str, FloatArray],
+    ylabel: str,
+    *,
+    note: str = "",
+    places: Sequence[float] = (),
+    **look: Any,
+) -> Drawing:
+    """Return a drawing of (populations, points) values by label.
+
+    Args:
+        topic: What is shown; the title, too.
+        lines: The values.
+        ylabel: The quantity.
+        note: Small print.
+        places: Of the points; rounds from 0 on if there are none.
+        look: What `draw_lines` is told.
+    """
+
+    def draw() -> Figure:
+        means = {
+            label: mean_line(np.array(places if len(places) else range(values.shape[1]), dtype=np.float64), values)
+            for label, values in lines.items()
+        }
+        text = f"{note} Mean over populations, in a band from the least to the greatest.".strip()
+        return lines_figure(topic[:1].upper() + topic[1:], means, ylabel, note=text, **look)
+
+    return Drawing(topic, draw)

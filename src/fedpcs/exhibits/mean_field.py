@@ -16,9 +16,8 @@ import numpy as np
 
 from fedpcs import _format
 from fedpcs.exhibits.claims import Claim, Judged
-from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of, seeds_of
+from fedpcs.exhibits.games import FromGames, Games, GameSpec, lines_drawing, path_of, seeds_of
 from fedpcs.game import exact
 from fedpcs.game.mean_field import PAPER_SWEEPS as NUM_PRINTED_SWEEPS
 from fedpcs.report.figures.game import mean_field_figure
@@ -212,7 +211,6 @@ def _drawings(games: Sequence[Sweeps]) -> Iterable[Drawing]:
         note="Changes below 10⁻⁶ are drawn there.",
         xlabel="sweep, from 0",
         level=("rest, ε₀", THRESHOLD),
-        middle="median",
         log_floor=_FLOOR,
     )
 

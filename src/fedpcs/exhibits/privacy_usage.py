@@ -17,9 +17,8 @@ import numpy as np
 
 from fedpcs import _format, _random
 from fedpcs.exhibits.claims import Claim, Judged, on_all_signs, points, unless
-from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import FromGames, Games, GameSpec, seeds_of
+from fedpcs.exhibits.games import FromGames, Games, GameSpec, lines_drawing, seeds_of
 from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, solve_with_caps
 from fedpcs.report.figures.caps import drawn_usage

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedpcs import _format
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_all_signs, on_level, points
-from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, path_of
+from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, lines_drawing, path_of
 from fedpcs.game.payoffs import server_cost
 from fedpcs.game.schedule import played_budget
 from fedpcs.report.page import Drawing, Table, Verdict
@@ -209,7 +208,7 @@ def _drawings(outcomes: Sequence[Outcome]) -> Iterable[Drawing]:
     shares = {rival: 100.0 * saved(outcomes, rival) for rival in (BLIND_OWN, BLIND)}
     lowest = _format.amount(float(costs(outcomes, SELFISH)[:, 0].mean()))
     note = f"Not drawn: clients that all sit at the lowest budget, {lowest} at τ = {RATIOS[0]:g}."
-    look = {"x": RATIOS, "xlabel": "sampling ratio τ"}
+    look: dict[str, Any] = {"places": RATIOS, "xlabel": "sampling ratio τ"}
     yield lines_drawing(
         "the server's cost by sampling ratio", drawn, "cost over the run", note=note, from_zero=True, **look
     )

@@ -8,7 +8,7 @@ accordingly. Figures show accuracy against the median client's ε, and against r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,31 +17,24 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs import _format
-from fedpcs.errors import InvalidInput
 from fedpcs.exhibits import trials
 from fedpcs.exhibits.claims import Claim, Judged, on_bargain, on_level
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
-from fedpcs.exhibits.paper_numbers import SAMPLERS as PAPER_SAMPLERS
 from fedpcs.exhibits.trials import Trained
+from fedpcs.exhibits.useful_cells import MAIN_RULE, NETWORK, PLANS, planned_cells, planned_label, useful_cells
 from fedpcs.report.figures.tradeoff import Cost, tradeoff_figure
 from fedpcs.report.page import Drawing
 from fedpcs.report.study_page import REFERENCE, headline
 from fedpcs.report.tables import difference_text
-from fedpcs.sampling import make_sampler
-from fedpcs.studies.grid import Cell, make_cells, make_sweep_config
 from fedpcs.studies.paired import PairedDifference, paired_difference
 from fedpcs.studies.points import TradeOff
 from fedpcs.studies.results import Group, Series, against, has_common_seed, summary
-from fedpcs.trial.preflight import try_sampler
 
 if TYPE_CHECKING:
     from fedpcs.exhibits.registry import Profile
+    from fedpcs.studies.grid import Cell
     from fedpcs.trial.records import RoundRecord, TrialResult
 
-SAMPLERS = ("fedpcs", "random", "aocs", "fed-cbs", "delta", "power-of-choice", "oort", "clustered")
-RULES = ("hajek", "precision", "normalised", "horvitz-thompson", "paper")
-MAIN_RULE = "precision"  # the rule made for noise that is known; goals are held to it, whatever does best here
-NETWORK = f"{MAIN_RULE}, tanh-cnn"
 COSTS: dict[Cost, str] = {"epsilon": "the median client's ε", "paid": "rewards paid"}
 NUMBERS: dict[Cost, Callable[[TrialResult], float]] = {
     "epsilon": lambda result: result.spent.epsilon.median,
@@ -51,75 +44,7 @@ UNWEIGHABLE = (
     "Samplers that are biased by intention have no inclusion probabilities: rules that divide by them leave them out."
 )
 _GOAL, _BEYOND, _MOST_EPSILON = 0.80, 0.84, 8.0
-_UNIT, _WORTH = 0.005, 10_000.0  # where both ways of planning meet
-# The plans that lead from little to much of a cost: a unit of budgets in ρ, and what accuracy is worth.
-PLANS: dict[Cost, list[tuple[float, float]]] = {
-    "epsilon": [(0.00125, _WORTH), (_UNIT, _WORTH), (0.02, _WORTH)],
-    "paid": [(_UNIT, 1_000.0), (_UNIT, _WORTH), (_UNIT, 100_000.0)],
-}
 Points = Callable[[Trained, Cost], list[TradeOff]]
-
-
-def _planned(rule: str, plan: tuple[float, float]) -> str:
-    return f"{rule}: unit ρ = {plan[0]:g}, accuracy worth {plan[1]:,.0f}"
-
-
-def _cells(
-    name: str,
-    profile: Profile,
-    variants: Iterable[tuple[str, Sequence[str], Mapping[str, object]]],
-    base: str = "fashion-mnist-useful",
-) -> list[Cell]:
-    seeds = [0, 1, 2] if profile == "quick" else [0, 1, 2, 3, 4]
-    each = [{"label": label, "samplers": list(samplers), "set": changes} for label, samplers, changes in variants]
-    sweep = {"name": name, "base": base, "seeds": seeds, "set": {"evaluate_every": 5}, "variants": each}
-    return make_cells(make_sweep_config(sweep))
-
-
-def useful_cells(profile: Profile) -> list[Cell]:
-    """Return every sampler under every rule that can weigh it on fixed features, and the network made for noise.
-
-    The quick profile has fewer rules, and the network for two samplers only.
-    """
-    rules, few = (RULES, SAMPLERS) if profile == "paper" else (("hajek", "precision"), ("fedpcs", "random"))
-    precision = {"sampling.rule": "precision"}
-    features: list[tuple[str, Sequence[str], dict[str, str]]] = [
-        *((rule, weighable(rule), {"sampling.rule": rule}) for rule in rules),
-        *((f"precision, {how} clients", few, {**precision, "game.behaviour": how}) for how in ("static", "selfish")),
-    ]
-    return [
-        *_cells("useful-privacy", profile, features),
-        *_cells("useful-privacy", profile, [(NETWORK, few, precision)], "fashion-mnist-private"),
-    ]
-
-
-def planned_cells(profile: Profile) -> list[Cell]:
-    """Return every sampler under every plan; the quick profile has those of the paper, and one rule."""
-    rules = {MAIN_RULE: list(PAPER_SAMPLERS)} if profile == "quick" else {rule: weighable(rule) for rule in RULES}
-    plans = dict.fromkeys([*PLANS["epsilon"], *PLANS["paid"]])
-    variants = [
-        (
-            _planned(rule, plan),
-            samplers,
-            {"sampling.rule": rule, "game.budget_unit": plan[0], "game.accuracy_scale": plan[1]},
-        )
-        for rule, samplers in rules.items()
-        for plan in plans
-    ]
-    return _cells("trade-off", profile, variants)
-
-
-def weighable(rule: str) -> list[str]:
-    """Return the samplers that a rule can weigh: not every one has the probabilities it needs."""
-
-    def can(name: str) -> bool:
-        try:
-            try_sampler(make_sampler(name), rule, num_clients=20, cohort_size=4, num_classes=10)
-        except InvalidInput:
-            return False
-        return True
-
-    return [name for name in SAMPLERS if can(name)]
 
 
 def _gather(
@@ -203,7 +128,7 @@ def _extra(extra: PairedDifference, cost: Cost) -> str:
 def along(results: Trained, cost: Cost, rule: str = MAIN_RULE) -> list[Group]:
     """Return the groups of a rule whose plans lead from little to much of a cost, in that order."""
     named = {one.variant: one for one in results.groups}
-    return [named[label] for plan in PLANS[cost] if (label := _planned(rule, plan)) in named]
+    return [named[label] for plan in PLANS[cost] if (label := planned_label(rule, plan)) in named]
 
 
 def _point(series: Series, rule: str, way: tuple[tuple[float, float, float], ...] = ()) -> TradeOff:

@@ -16,9 +16,8 @@ import numpy as np
 from fedpcs import _format
 from fedpcs._validate import FloatArray
 from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, on_grade, on_lead, points, unless
-from fedpcs.exhibits.drawings import lines_drawing
 from fedpcs.exhibits.exhibit import Exhibit
-from fedpcs.exhibits.games import FromGames, Games, GameSpec, path_of
+from fedpcs.exhibits.games import FromGames, Games, GameSpec, lines_drawing, path_of
 from fedpcs.exhibits.registry import Profile
 from fedpcs.game import welfare
 from fedpcs.game.equilibrium import Equilibrium

@@ -1,6 +1,6 @@
 """The end of a round: how updates that were heard are weighed, and what the sampler learns from them.
 
-Our own server and the strategy for Flower apps share these two functions; each knows its clients in another way.
+Our own server and the strategy for Flower apps share them; each knows its clients in another way.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedpcs._validate import FloatArray
+from fedpcs.errors import InvalidInput
 from fedpcs.learning.aggregate import distances
 from fedpcs.learning.layout import Values
-from fedpcs.learning.server_values import IntArray
+from fedpcs.learning.protocol import MEASURES
+from fedpcs.learning.server_values import Heard, IntArray, OpenRound, ServerPlan
 from fedpcs.sampling import (
     Draw,
     Sampler,
@@ -116,6 +118,40 @@ def feedback_of(
     if "gradient_distance" in sampler.hears and local_steps is not None:
         arrays["gradient_distance"] = distances(updates, weight, learning_rate * local_steps)
     return make_feedback(clients, data_weight=weight, learning_rate=learning_rate, **arrays)
+
+
+def feedback_of_round(
+    plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, power: FloatArray
+) -> Feedback:
+    """Return what the sampler of our own server learns from a round."""
+    clients, hears = heard.clients, plan.sampler.hears
+    num_steps = plan.client.local_steps(plan.num_samples[clients]).astype(np.float64)
+    arrays: dict[str, FloatArray] = {"update_norm": norms, "noise_power": power}
+    if "duration" in hears:  # simulated: as long as the work is, so that a run does not depend on the machine's load
+        arrays["duration"] = num_steps
+    if clients.size:
+        arrays |= {name: _measured(name, plan, opened, heard) for name in MEASURES if name in hears}
+    return feedback_of(
+        plan.sampler,
+        opened.view,
+        clients,
+        [item.report.values for item in heard.admitted],
+        learning_rate=plan.client.learning_rate,
+        local_steps=num_steps,
+        **arrays,
+    )
+
+
+def _measured(name: str, plan: ServerPlan, opened: OpenRound, heard: Heard) -> FloatArray:
+    """Return one number for each client heard; the others' median for one that had none to give."""
+    found = np.array([item.report.measures.get(name, np.nan) for item in heard.admitted])
+    if np.isnan(found).all():
+        raise InvalidInput(
+            f"round {opened.round_index}: sampler {plan.sampler.name!r} learns from {name}, which none of {found.size} "
+            f"clients heard in mode {plan.client.mode!r} has sent; it is never taken for zero. A model that has "
+            "diverged has none to tell: lower training.learning_rate, or take another sampler."
+        )
+    return median_where_silent(found)
 
 
 def median_where_silent(values: FloatArray) -> FloatArray:

@@ -1,12 +1,18 @@
-"""Which devices there are, who computes on which, and how a mistake of ours about them is told from a failure."""
+"""Where arithmetic runs: on which device, and on how many threads.
+
+How sums are split over threads changes their last bits, and processes share the cores. A mistake of ours about devices
+is told from a client's failure.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
+from threadpoolctl import ThreadpoolController
 
 from fedpcs.errors import WrongDevice
 
@@ -63,3 +69,20 @@ def no_mistaken_device() -> Iterator[None]:
             "model is your own, let it make tensors on the device of its input; if not, please report it. "
             "engine.device = 'cpu' avoids it."
         ) from error
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch and BLAS compute on one thread within the block, as workers do."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all libraries, which takes milliseconds

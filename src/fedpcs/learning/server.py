@@ -17,13 +17,12 @@ import numpy as np
 from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput, QuorumNotReached
-from fedpcs.learning.admission import Refusal, outliers
 from fedpcs.learning.aggregate import l2_norm, step, step_parts, weighted_sum
-from fedpcs.learning.closing import feedback_of, median_where_silent, weigh_heard
+from fedpcs.learning.closing import feedback_of_round, weigh_heard
+from fedpcs.learning.hearing import is_new, nothing_seen, remembered
 from fedpcs.learning.layout import Values
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import MEASURES, Task
-from fedpcs.learning.repeats import is_new, nothing_seen, remembered
 from fedpcs.learning.server_values import BoolArray, Heard, IntArray, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
 from fedpcs.sampling import (
@@ -37,7 +36,6 @@ from fedpcs.sampling import (
     start_tally,
 )
 from fedpcs.sampling import count as count_round
-from fedpcs.sampling.feedback import Feedback
 
 _WRITTEN = 1e-6  # 0.07 is written with whole billionths, its float is a little less
 # (question, clients) → one answer for each, by asking them.
@@ -106,23 +104,6 @@ def has_quorum(plan: ServerPlan, opened: OpenRound, heard: Heard) -> bool:
     return len(heard.admitted) >= max(1, math.ceil(plan.quorum * opened.draw.clients.size - 1e-9))
 
 
-def without_outliers(plan: ServerPlan, opened: OpenRound, heard: Heard) -> Heard:
-    """Refuse updates far longer than the others, where no clipping bounds them."""
-    norms = np.array([item.norm for item in heard.admitted])
-    wild = set(outliers(norms, plan.outlier_factor)) if not plan.client.is_perturbed else set()
-    refused = tuple(
-        Refusal(
-            opened.round_index,
-            heard.admitted[index].report.client,
-            "norm",
-            f"norm is {norms[index]:.4g}, more than {plan.outlier_factor:g} times the median.",
-        )
-        for index in sorted(wild)
-    )
-    kept = tuple(item for index, item in enumerate(heard.admitted) if index not in wild)
-    return Heard(kept, heard.refused + refused, heard.failures)
-
-
 def counted(state: ServerState, opened: OpenRound, heard: Heard) -> ServerState:
     """Return the state with a draw counted: who was drawn, who was heard."""
     return replace(state, tally=count_round(state.tally, opened.draw, heard.clients))
@@ -155,7 +136,7 @@ def close_round(plan: ServerPlan, state: ServerState, opened: OpenRound, heard: 
     # A design of random size may draw nobody: then the estimate of the step is zero, and the round has passed.
     direction = weighted_sum(updates, weights) if updates else np.zeros(state.parameters.size)
     norms = np.array([item.norm for item in heard.admitted])
-    memory = remember(plan.sampler, opened.view, opened.draw, _feedback(plan, opened, heard, norms, power))
+    memory = remember(plan.sampler, opened.view, opened.draw, feedback_of_round(plan, opened, heard, norms, power))
     reward = np.where(is_new(state, heard), plan.schedule.pay[opened.round_index, heard.clients], 0.0)
     moved, step_norm = _move(plan, state, direction)
     following = replace(
@@ -236,34 +217,3 @@ def _move(plan: ServerPlan, state: ServerState, direction: FloatArray) -> tuple[
         average = plan.averaging * state.average + (1.0 - plan.averaging) * parameters
         state = replace(state, average=average)
     return replace(state, parameters=parameters), plan.rate * l2_norm(direction)
-
-
-def _feedback(plan: ServerPlan, opened: OpenRound, heard: Heard, norms: FloatArray, power: FloatArray) -> Feedback:
-    clients, hears = heard.clients, plan.sampler.hears
-    num_steps = plan.client.local_steps(plan.num_samples[clients]).astype(np.float64)
-    arrays: dict[str, FloatArray] = {"update_norm": norms, "noise_power": power}
-    if "duration" in hears:  # simulated: as long as the work is, so that a run does not depend on the machine's load
-        arrays["duration"] = num_steps
-    if clients.size:
-        arrays |= {name: _measured(name, plan, opened, heard) for name in MEASURES if name in hears}
-    return feedback_of(
-        plan.sampler,
-        opened.view,
-        clients,
-        [item.report.values for item in heard.admitted],
-        learning_rate=plan.client.learning_rate,
-        local_steps=num_steps,
-        **arrays,
-    )
-
-
-def _measured(name: str, plan: ServerPlan, opened: OpenRound, heard: Heard) -> FloatArray:
-    """Return one number for each client heard; the others' median for one that had none to give."""
-    found = np.array([item.report.measures.get(name, np.nan) for item in heard.admitted])
-    if np.isnan(found).all():
-        raise InvalidInput(
-            f"round {opened.round_index}: sampler {plan.sampler.name!r} learns from {name}, which none of {found.size} "
-            f"clients heard in mode {plan.client.mode!r} has sent; it is never taken for zero. A model that has "
-            "diverged has none to tell: lower training.learning_rate, or take another sampler."
-        )
-    return median_where_silent(found)

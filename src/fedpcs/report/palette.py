@@ -17,9 +17,9 @@ DARK_GREEN, DARK_VERMILION, PURPLE = "#007A59", "#B84F00", "#A3527F"
 # Two more, for nine samplers to have nine colours.
 CRIMSON, VIOLET = "#9B1C31", "#5A3FC0"
 
-_SOLID, _DASHED, _DOTTED = "solid", (0, (5, 2)), (0, (1, 1.4))
-_CSS = {_SOLID: "solid", _DASHED: "dashed", _DOTTED: "dotted"}
-_MOST_LETTERS = 24
+_SOLID = "solid"
+_CSS = {_SOLID: "solid", style.DASHES: "dashed", style.DOTS: "dotted"}
+_MOST_LETTERS = 32
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,10 @@ class LineStyle:
         """Whether markers are rings: those whose lines are not solid."""
         return bool(self.stroke != _SOLID)
 
+    def beside(self, suffix: str, stroke: Any) -> LineStyle:
+        """Return a thinner style of the same colour, for another number of the same sampler."""
+        return LineStyle(f"{self.label}, {suffix}", self.colour, stroke, 1.2)
+
     @property
     def line(self) -> dict[str, Any]:
         """What `Axes.plot` is to be told."""
@@ -63,15 +67,15 @@ _OTHERS: dict[str, tuple[str, Any]] = {
     "power-of-choice": (DARK_VERMILION, _SOLID),
     "fed-cbs": (CRIMSON, _SOLID),
     "clustered": (style.INK, _SOLID),
-    "oort": (DARK_GREEN, _DASHED),
-    "optimal": (PURPLE, _DASHED),
-    "aocs": (style.DARK_ORANGE, _DASHED),
-    "delta": (VIOLET, _DASHED),
+    "oort": (DARK_GREEN, style.DASHES),
+    "optimal": (PURPLE, style.DASHES),
+    "aocs": (style.DARK_ORANGE, style.DASHES),
+    "delta": (VIOLET, style.DASHES),
 }
 _OWN = {"fedpcs": _FEDPCS, **_OTHERS}
 # For names without a look of their own; strokes that no built-in sampler has come first.
 _SPARE: tuple[tuple[str, Any], ...] = (
-    *((colour, _DOTTED) for colour in (DARK_VERMILION, DARK_GREEN, PURPLE, style.DARK_ORANGE, style.GREY)),
+    *((colour, style.DOTS) for colour in (DARK_VERMILION, DARK_GREEN, PURPLE, style.DARK_ORANGE, style.GREY)),
     *dict.fromkeys(_OTHERS.values()),
 )
 
@@ -111,7 +115,7 @@ def short(name: str, *, most_letters: int = _MOST_LETTERS) -> str:
 
     Example:
         >>> short("mypackage.samplers:Cheap$"), short("a name that goes on and on and on")
-        ('Cheap\\$', 'a name that goes on and…')
+        ('Cheap\\$', 'a name that goes on and on and…')
     """
     last = name.rpartition(":")[2] or name
     cut = last if len(last) <= most_letters else last[: most_letters - 1].rstrip() + "…"

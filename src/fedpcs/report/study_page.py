@@ -219,13 +219,8 @@ def _sweep_commands(command: str, done: Sequence[TrialData]) -> tuple[tuple[str,
     alone = "Runs any one cell alone: DIR holds the folder of cells, FOLDER is in the CSV file's column of that name"
     return (
         *(((command, whole),) if command else ()),
-        *(("fedpcs run DIR/trials/FOLDER/config.toml", f"{alone}, such as {_folder(one)}.") for one in done[:1]),
+        *(("fedpcs run DIR/trials/FOLDER/config.toml", f"{alone}, such as {one.folder.name}.") for one in done[:1]),
     )
-
-
-def _folder(one: TrialData) -> str:
-    """Return the name of a trial's folder."""
-    return one.folder.name
 
 
 def _one_value(value: Any) -> str | float | int | bool:
@@ -238,7 +233,7 @@ def record_of(one: TrialData) -> dict[str, Any]:
     config, result = one.cell.config, one.outcome
     return {
         "cell": one.cell.key,
-        "folder": _folder(one),
+        "folder": one.folder.name,
         "variant": one.cell.variant,
         "data": config.data.name,
         "partition": config.data.partition,

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
@@ -25,13 +25,14 @@ BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 DARK_ORANGE = "#946200"
 INK, GREY, PALE = "#222222", "#6E6E6E", "#C9C9C9"
 GRID = "#DFDFDF"
-DASHES = (0, (4, 3))
+DASHES, DOTS = (0, (5, 2)), (0, (1, 1.4))
 
 _DOTS_PER_INCH = 150
 _WIDTH_INCHES = 8.0
 _FEW_ROUNDS = 12
 # Letters that fit above a figure, below it, and above a panel on a page.
 _TITLE_LETTERS, _NOTE_LETTERS, _CAPTION_LETTERS = 76, 118, 48
+_SHORT_NAME = 22  # letters, of which two names stand side by side on a page
 
 
 def new_figure(
@@ -60,6 +61,8 @@ def _tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(colors=INK, labelsize=9)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
 
@@ -69,13 +72,6 @@ def caption(axes: Axes, text: str) -> None:
     place = axes.get_subplotspec()
     width = _CAPTION_LETTERS // (1 if place is None else place.get_gridspec().ncols)
     axes.set_title(textwrap.fill(text, width), loc="left", fontsize=9.5, color=GREY)
-
-
-def round_axis(axes: Axes, num_rounds: int, *, label: str = "round") -> None:
-    """Make x the rounds 0…T, whole numbers only."""
-    axes.set_xlim(-0.02 * num_rounds, (num_rounds - 1) + 0.02 * num_rounds)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
-    axes.set_xlabel(label, color=INK)
 
 
 def marker(num_rounds: int) -> str:
@@ -119,7 +115,7 @@ def log_ticks(axis: Axis, low: float, high: float) -> None:
 
 
 def legend(axes: Axes, handles: Sequence[Line2D] | None = None) -> None:
-    """Name a panel's lines right of it, those with a label, the highest at its end first."""
+    """Name a panel's lines below it, those with a label, the highest at its end first."""
     shown = list(axes.get_lines() if handles is None else handles)
     named = {str(line.get_label()): line for line in shown if not str(line.get_label()).startswith("_")}
     if handles is None:
@@ -127,13 +123,13 @@ def legend(axes: Axes, handles: Sequence[Line2D] | None = None) -> None:
     axes.legend(
         list(named.values()),
         list(named),
-        loc="center left",
-        bbox_to_anchor=(1.01, 0.5),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=2 if max(map(len, named), default=0) <= _SHORT_NAME else 1,
         frameon=False,
         fontsize=8.5,
         labelcolor="linecolor",
-        handlelength=2.0,
-        borderaxespad=0.0,
+        borderaxespad=4.5,  # in letters: below the ticks and what they are
     )
 
 

@@ -11,7 +11,6 @@ from fedpcs.report.columns import accuracy_text as accuracy_text
 from fedpcs.report.page import Table
 from fedpcs.studies.comparison import HEADINGS, MEANINGS, MEASURES, TOGETHER
 from fedpcs.studies.paired import PairedDifference
-from fedpcs.studies.points import Bar
 from fedpcs.studies.results import Group, best_of, compared
 
 
@@ -71,7 +70,7 @@ def spending_table(groups: Sequence[Group]) -> Table:
     return sampler_table(groups, "Privacy spent, rewards, certificate and noise", (COST[1], REWARDS, GAIN, *NOISE))
 
 
-def difference_text(found: PairedDifference | Bar) -> str:
+def difference_text(found: PairedDifference) -> str:
     r"""Return a difference of accuracies in points with its interval.
 
     Example:

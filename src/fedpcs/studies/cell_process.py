@@ -11,15 +11,15 @@ import torch
 
 from fedpcs import _plugins
 from fedpcs._processes import end_with_parent, end_with_starter
+from fedpcs._stop_signal import stop_signal
 from fedpcs.errors import CorruptFile, FedpcsError, InUse, InvalidInput
 from fedpcs.studies.cell_store import IN_USE
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.observer import Silent
-from fedpcs.trial.run import prepare
+from fedpcs.trial.progress import Silent
 from fedpcs.trial.same_code import code_digest, solver_digest
-from fedpcs.trial.stop_signal import stop_signal
+from fedpcs.trial.session import open_session, prepare
 from fedpcs.trial.store import TrialStore
-from fedpcs.trial.train import open_session, train
+from fedpcs.trial.train import train
 
 # Cells are forked from a process that has loaded this code, and are run by it whatever becomes of files.
 code_digest()

@@ -14,11 +14,10 @@ import torch
 from fedpcs.game.rules import cohort_from_ratio
 from fedpcs.learning.client import ClientSide
 from fedpcs.learning.datasets import Dataset
-from fedpcs.learning.device import no_mistaken_device, why_missing
+from fedpcs.learning.device import no_mistaken_device, one_thread, why_missing
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
-from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.studies.grid import Cell
 from fedpcs.trial.assemble import client_plan, dealt_out, load_for, sampler_of

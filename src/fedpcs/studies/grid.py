@@ -45,6 +45,12 @@ from fedpcs.trial.identity import trial_folder, trial_key
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 _MOST_CELLS = 100_000
 _CHOSEN_ELSEWHERE = ("name", "seeds", "sampling.samplers")
+_SHORT = {
+    "sampling.sampling_ratio": "τ",
+    "data.partition": "split",
+    "sampling.rule": "rule",
+    "game.behaviour": "clients",
+}
 _Dotted = BeforeValidator(lambda value: dotted_keys(value) if isinstance(value, Mapping) else value)
 Keys = Annotated[dict[str, Any], _Dotted]
 
@@ -149,8 +155,13 @@ class Cell:
     @property
     def words(self) -> str:
         """What tells it from its neighbours."""
-        place = [f"{key.rpartition('.')[2]} {value}" for key, value in self.point.items()]
-        return ", ".join([self.sampler, *([self.variant] if self.variant else []), *place, f"seed {self.seed}"])
+        return ", ".join([self.sampler, *place_words(self.variant, self.point), f"seed {self.seed}"])
+
+
+def place_words(variant: str, point: Mapping[str, Any]) -> list[str]:
+    """Return what tells a place of a sweep from others: its variant if it has one, then each key with its value."""
+    place = [f"{_SHORT.get(key, key.rpartition('.')[2])} {_plain(value)}" for key, value in point.items()]
+    return [*filter(None, [variant]), *place]
 
 
 def hajek_or_own(sampler: str) -> str:
@@ -265,3 +276,7 @@ def _table(values: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput(f"{where}: {name} must be a table, got {found!r}.")
     return found
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

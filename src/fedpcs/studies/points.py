@@ -1,4 +1,4 @@
-"""What some figures are drawn from: points of a trade-off, and intervals."""
+"""What the figures of a trade-off are drawn from."""
 
 from __future__ import annotations
 
@@ -27,20 +27,3 @@ class TradeOff:
     accuracy_mean: float
     accuracy_std: float
     way: tuple[tuple[float, float, float], ...] = ()
-
-
-@dataclass(frozen=True)
-class Bar:
-    """A mean and its confidence interval.
-
-    Attributes:
-        label: What it is the mean of.
-        mean: The mean.
-        low: The interval's lower end; NaN where there is no interval.
-        high: The interval's upper end; NaN where there is no interval.
-    """
-
-    label: str
-    mean: float
-    low: float
-    high: float

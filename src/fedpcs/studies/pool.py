@@ -15,16 +15,15 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
+from fedpcs._files import is_locked
 from fedpcs._processes import CELL, ensure_fork_server, refuse_import_of_script, start, why_no_start
+from fedpcs._stop_signal import stop_signal
 from fedpcs._threads import num_cores
 from fedpcs.errors import Interrupted, NotConverged
 from fedpcs.studies.cell_store import IN_USE, CellStore
 from fedpcs.studies.grid import Cell
 from fedpcs.trial.assemble import sampler_of
-from fedpcs.trial.run_store import is_locked
-from fedpcs.trial.schedule import is_played, selection_of
-from fedpcs.trial.schedule_store import remembered_schedule, schedule_key, schedule_path
-from fedpcs.trial.stop_signal import stop_signal
+from fedpcs.trial.schedule import is_played, remembered_schedule, schedule_key, schedule_path, selection_of
 
 _LOOK_SECONDS = 1.0
 _STOP_SECONDS = 60.0

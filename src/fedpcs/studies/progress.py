@@ -9,7 +9,7 @@ from rich.progress import TextColumn
 
 from fedpcs import _format
 from fedpcs.studies.grid import Cell
-from fedpcs.trial.progress_bar import ProgressBar
+from fedpcs.trial.progress import ProgressBar
 
 
 class SweepDisplay(ProgressBar):

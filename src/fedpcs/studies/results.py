@@ -16,19 +16,13 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.errors import Unfinished
 from fedpcs.studies.comparison import Comparison, compare_each
-from fedpcs.studies.grid import Cell, set_of
+from fedpcs.studies.grid import Cell, place_words, set_of
 from fedpcs.studies.paired import PairedDifference, joint_confidence, mean_and_std, paired_difference
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.records import Manifest, RoundRecord, TrialResult
 
 OfRound = Callable[[RoundRecord], float | None]
 OfResult = Callable[[TrialResult], float | None]
-_SHORT = {
-    "sampling.sampling_ratio": "τ",
-    "data.partition": "split",
-    "sampling.rule": "rule",
-    "game.behaviour": "clients",
-}
 
 
 @dataclass(frozen=True)
@@ -195,8 +189,7 @@ class Group:
     @property
     def words(self) -> str:
         """What tells it from other groups."""
-        place = [f"{_SHORT.get(key, key.rpartition('.')[2])} {_plain(value)}" for key, value in self.point.items()]
-        return ", ".join([*([self.variant] if self.variant else []), *place])
+        return ", ".join(place_words(self.variant, self.point))
 
     def of(self, sampler: str) -> Series | None:
         """Return one sampler's series."""
@@ -318,19 +311,9 @@ def at_common_rounds(tracks: Sequence[Track]) -> FloatArray:
     return np.vstack([shared, *(track.values[np.isin(track.rounds, shared)] for track in tracks)])
 
 
-def mean_track(tracks: Sequence[Track]) -> Track:
-    """Return the mean over tracks at the rounds all have."""
-    table = at_common_rounds(tracks)
-    return Track(table[0], table[1:].mean(axis=0))
-
-
 def _or_nan(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
 def _known(tracks: Iterable[Track]) -> list[Track]:
     return [track for track in tracks if not track.is_empty]
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,29 +1,25 @@
-"""What one trial of a run is: a sampler with a seed, the clients' data, and the server's plan made of both."""
+"""From a run's configuration to the parts of its trials: data, clients, samplers, and the device to train on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from fedpcs import _random
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
-from fedpcs.game.schedule import Schedule
-from fedpcs.learning.client_data import PartitionedData, deal_out
+from fedpcs.learning.client import ClientSide
+from fedpcs.learning.client_data import PartitionedData, deal_out, own_part
 from fedpcs.learning.client_plan import ClientPlan
 from fedpcs.learning.datasets import Dataset, hold_out, load_dataset, with_oriented_gradients
 from fedpcs.learning.device import why_missing
-from fedpcs.learning.layout import layout_of
+from fedpcs.learning.models import make_model
 from fedpcs.learning.partition import label_counts, partition
-from fedpcs.learning.server_values import BoolArray, ServerPlan
-from fedpcs.privacy.budget import Rho
 from fedpcs.sampling import Sampler, make_sampler
-from fedpcs.trial.config import PrivacyConfig, RunConfig
+from fedpcs.trial.config import RunConfig
 
 
 @dataclass(frozen=True)
@@ -33,23 +29,14 @@ class Trial:
     sampler: str
     seed: int
 
+    def name_in(self, config: RunConfig) -> str:
+        """Return its name in tasks, ledgers and announcements."""
+        return f"{config.name}/{self.sampler}/{self.seed}"
 
-def device_of(config: RunConfig) -> tuple[str, list[str]]:
-    """Return the device to train and evaluate on, and what the manifest must say of it.
 
-    Raises:
-        InvalidInput: It is not there, and the run is not to fall back to the CPU.
-    """
-    device = config.engine.device
-    why = why_missing(device)
-    if why is None:
-        return device, [] if device == "cpu" else [f"Trained on {device}: bits may differ from run to run."]
-    if config.engine.if_device_lost == "cpu":
-        return "cpu", [f"engine.device is {device!r}, and {why}: trained on the CPU."]
-    raise InvalidInput(
-        f"engine.device is {device!r}, and {why}. Set engine.device = 'cpu', or engine.if_device_lost = 'cpu' to fall "
-        "back to it."
-    )
+def only_trial(config: RunConfig) -> Trial:
+    """Return the trial of a configuration that has one sampler and one seed."""
+    return Trial(config.sampling.samplers[0], config.seeds[0])
 
 
 def sampler_of(config: RunConfig, name: str) -> Sampler:
@@ -71,6 +58,24 @@ def delta_note(config: RunConfig) -> str:
     return (
         "delta draws by distances alone: every step takes all records of its client (training.batch_size = 0), so "
         "gradients have no variance."
+    )
+
+
+def device_of(config: RunConfig) -> tuple[str, list[str]]:
+    """Return the device to train and evaluate on, and what the manifest must say of it.
+
+    Raises:
+        InvalidInput: It is not there, and the run is not to fall back to the CPU.
+    """
+    device = config.engine.device
+    why = why_missing(device)
+    if why is None:
+        return device, [] if device == "cpu" else [f"Trained on {device}: bits may differ from run to run."]
+    if config.engine.if_device_lost == "cpu":
+        return "cpu", [f"engine.device is {device!r}, and {why}: trained on the CPU."]
+    raise InvalidInput(
+        f"engine.device is {device!r}, and {why}. Set engine.device = 'cpu', or engine.if_device_lost = 'cpu' to fall "
+        "back to it."
     )
 
 
@@ -117,65 +122,14 @@ def client_plan(config: RunConfig, seed: int, device: str = "cpu") -> ClientPlan
     )
 
 
-def server_plan(
-    config: RunConfig,
-    trial: Trial,
-    sampler: Sampler,
-    schedule: Schedule,
-    data: PartitionedData,
-    model: nn.Module,
-    device: str = "cpu",
-) -> ServerPlan:
-    """Return the federation a trial of a run is."""
-    counts = counts_of(data) if "label_counts" in sampler.reads else None
-    return plan_for(config, trial, sampler, schedule, data.num_samples, model, device, counts)
+def clients_of(config: RunConfig, seed: int, data_dir: Path | None, device: str, only: int | None = None) -> ClientSide:
+    """Return the clients of a trial as another process makes them: all, or only one, with its records alone."""
+    dataset = load_for(config, data_dir)
+    model = make_model(config.training.model, dataset.input_shape, dataset.num_classes, seed=seed)
+    data = dealt_out(config, dataset, seed)
+    return ClientSide(client_plan(config, seed, device), model, data if only is None else own_part(data, only))
 
 
-def plan_for(
-    config: RunConfig,
-    trial: Trial,
-    sampler: Sampler,
-    schedule: Schedule,
-    num_samples: NDArray[np.int64],
-    model: nn.Module,
-    device: str = "cpu",
-    label_counts: FloatArray | None = None,
-) -> ServerPlan:
-    """Return the same from what a server knows of clients' data: how many records each has, and counts if asked for."""
-    training, privacy = config.training, config.privacy
-    return ServerPlan(
-        run=f"{config.name}/{trial.sampler}/{trial.seed}",
-        seed=trial.seed,
-        client=client_plan(config, trial.seed, device),
-        layout=layout_of(model),
-        num_samples=num_samples,
-        sampler=sampler,
-        rule=config.sampling.rule,
-        schedule=schedule,
-        limit=_limit(privacy),
-        momentum=float(training.server_momentum),
-        rate=float(training.server_rate),
-        averaging=float(training.averaging),
-        outlier_factor=float(config.engine.outlier_factor),
-        quorum=float(config.engine.quorum),
-        label_counts=label_counts,
-        weight_cap=None if config.sampling.weight_cap is None else float(config.sampling.weight_cap),
-        by_design=config.sampling.by_design,
-    )
-
-
-def _limit(privacy: PrivacyConfig) -> Rho | None:
-    if privacy.limit_epsilon is None:
-        return None
-    from fedpcs.privacy.conversion import to_rho
-
-    law: Literal["exact", "tight"] = "tight" if privacy.noise == "exact" else "exact"
-    return Rho.at_most(to_rho(float(privacy.limit_epsilon), float(privacy.delta), law))
-
-
-def presence(config: RunConfig, round_index: int) -> BoolArray:
-    """Return (clients,) who can be reached in a round."""
-    found = np.ones(config.data.num_clients, dtype=np.bool_)
-    for one in config.presence:
-        found[one.client] = one.joins <= round_index and (one.leaves is None or round_index < one.leaves)
-    return found
+def server_side(plan: ClientPlan, model: nn.Module, dataset: Dataset) -> ClientSide:
+    """Return the server's own part of a data set in a deployment: its test records, and no client's."""
+    return ClientSide(plan, model, deal_out(dataset, [np.zeros(1, dtype=np.int64)]))

@@ -1,13 +1,89 @@
-"""How a run shows itself while it runs: rounds, accuracy, ε spent, time left; on stderr."""
+"""Whom trials tell how they go: the terminal or nobody; `tensorboard_log` has another. What is shown goes to stderr."""
 
 from __future__ import annotations
 
-from rich.progress import MofNCompleteColumn, TextColumn, TimeRemainingColumn
+import threading
+from collections.abc import Callable
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from fedpcs import _format
+from fedpcs._outside import message
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.progress_bar import ProgressBar
 from fedpcs.trial.records import RoundRecord
+
+LINE_SECONDS = 60.0
+
+
+class Observer(Protocol):
+    """Is told how trials go."""
+
+    def say(self, words: str) -> None:
+        """Something happened that a user should know."""
+
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
+        """A trial begins, with some of its rounds done before."""
+
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
+        """A round was saved."""
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def say(self, words: str) -> None:
+        """Say nothing."""
+
+    def begin(self, trial: str, num_rounds: int, num_done: int) -> None:
+        """Say nothing."""
+
+    def round_done(self, record: RoundRecord, seconds: float) -> None:
+        """Say nothing."""
+
+
+class ProgressBar:
+    """What displays of runs and sweeps share: one bar with a description and news, shown while in a `with` block.
+
+    Args:
+        total: Of the bar.
+        columns: Right of the bar.
+        line: Returns what is said once a minute where there is no terminal.
+    """
+
+    def __init__(self, total: float, *columns: ProgressColumn, line: Callable[[], str]) -> None:
+        self._console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            *columns,
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._bar = self._progress.add_task("getting ready", total=total, news="")
+        self._line, self._is_over = line, threading.Event()
+        self._teller = threading.Thread(target=self._tell, name="fedpcs-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        if not self._console.is_terminal:
+            self._teller.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        if self._teller.ident is not None:
+            self._teller.join()
+        self._progress.stop()
+
+    def say(self, words: str) -> None:
+        """Print a line above the bar."""
+        self._progress.console.print(message(words), highlight=False, markup=False, soft_wrap=True)
+
+    def _tell(self) -> None:
+        while not self._is_over.wait(LINE_SECONDS):
+            self.say(self._line())
 
 
 class Display(ProgressBar):

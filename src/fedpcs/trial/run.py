@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from fedpcs._files import locked
 from fedpcs._processes import refuse_import_of_script
+from fedpcs._stop_signal import stop_signal
 from fedpcs.errors import BudgetExhausted, InvalidInput
-from fedpcs.trial import flower_run
-from fedpcs.trial.assemble import delta_note
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.identity import alone
-from fedpcs.trial.observer import Observer, Silent
-from fedpcs.trial.preflight import try_out, untrained_classes
-from fedpcs.trial.results import run_result
-from fedpcs.trial.run_store import RunStore, check_free, check_same, create_run, locked, make_manifest, open_run
-from fedpcs.trial.stop_signal import stop_signal
-from fedpcs.trial.tensorboard_log import check_installed
-from fedpcs.trial.train import IfChanged, Session, federated, identity_of, open_session, train
+from fedpcs.trial.progress import Observer, Silent
+from fedpcs.trial.run_store import RunStore, check_same, make_manifest, open_run
+from fedpcs.trial.session import Session, open_session, prepare
+from fedpcs.trial.setup import SetUp, simulated
+from fedpcs.trial.simulated import federated
+from fedpcs.trial.train import IfChanged, train
 
 
 def start_run(
@@ -40,22 +40,12 @@ def start_run(
     observer = observer or Silent()
     session = open_session(config, data_dir, games or folder / "games", observer)
     prepare(config, session)
-    check_free(folder)
+    store = RunStore(folder)
+    store.check_free()
     with locked(folder):
-        manifest = make_manifest(config, identity_of(config, session.dataset), data_dir, list(session.notes))
-        return _carry_on(create_run(folder, config, manifest), config, session)
-
-
-def prepare(config: RunConfig, session: Session) -> None:
-    """Find what cannot work before anything is written, and note what a reader must know."""
-    if config.tensorboard:
-        check_installed()
-    if config.engine.kind == "flower":
-        flower_run.check_installed()
-    try_out(config, session.dataset)
-    for words in filter(None, (untrained_classes(session.dataset), delta_note(config))):
-        session.notes.append(words)
-        session.observer.say(words)
+        store.begin(config, make_manifest(config, session.identity, data_dir, list(session.notes)))
+        with federated(session, config), stop_signal() as stopping:
+            return carry_on(store, config, session, stopping.is_set)
 
 
 def resume_run(
@@ -88,24 +78,31 @@ def resume_run(
         if data_dir is None and before.data_dir is not None:
             data_dir = Path(before.data_dir)
         session = open_session(config, data_dir, games or folder / "games", observer)
-        now = make_manifest(config, identity_of(config, session.dataset), data_dir, list(session.notes))
+        now = make_manifest(config, session.identity, data_dir, list(session.notes))
         check_same(store, now, force=force)
         for note in session.notes:
             store.add_note(note)
-        return _carry_on(store, config, session, "go on" if force else "refuse")
+        with federated(session, config), stop_signal() as stopping:
+            return carry_on(store, config, session, stopping.is_set, "go on" if force else "refuse")
 
 
-def _carry_on(store: RunStore, config: RunConfig, session: Session, if_changed: IfChanged = "refuse") -> RunStore:
+def carry_on(
+    store: RunStore,
+    config: RunConfig,
+    session: Session,
+    wants_stop: Callable[[], bool] = lambda: False,
+    if_changed: IfChanged = "refuse",
+    set_up: SetUp = simulated,
+) -> RunStore:
     """Do what is not done yet: trials, then the result."""
     if config.data.validation_share > 0.0:
         session.observer.say("accuracies are on validation records, for tuning; test records are not read")
-    with federated(session, config), stop_signal() as stopping:
-        for seed in config.seeds:
-            for sampler in config.sampling.samplers:
-                train(alone(config, sampler, seed), store.trial(sampler, seed), session, stopping.is_set, if_changed)
+    trials = [alone(config, sampler, seed) for seed in config.seeds for sampler in config.sampling.samplers]
+    for trial in trials:
+        train(trial, store.trial_of(trial), session, wants_stop, if_changed, set_up)
     for note in session.notes:
         store.add_note(note)
-    store.finish(run_result(store, config))
+    store.finish(store.outcome(config))
     return store
 
 

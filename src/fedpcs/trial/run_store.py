@@ -5,12 +5,7 @@ config.toml   manifest.json   lock   trials/DATA-SPLIT-RATIO-SAMPLER-seedN-KEY/â
 
 from __future__ import annotations
 
-import errno
-import os
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -18,25 +13,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fedpcs._files import NEW_RUN, PRIVATE_FOLDER, lock_at_once, open_own, write_json, write_whole
+from fedpcs._files import NEW_RUN, write_json
 from fedpcs._plugins import digests
-from fedpcs.errors import CorruptFile, InUse, InvalidInput
-from fedpcs.trial.config import RunConfig, as_toml, load_run_config
+from fedpcs.errors import CorruptFile, InvalidInput
+from fedpcs.trial.config import RunConfig, load_run_config
 from fedpcs.trial.identity import alone, trial_folder
 from fedpcs.trial.records import DataIdentity, Forced, Manifest, StudyResult, read_record
 from fedpcs.trial.same_code import code_digest
-from fedpcs.trial.store import TrialStore
+from fedpcs.trial.store import BegunFolder, TrialStore
 
 _LIBRARIES = ("fedpcs", "torch", "numpy", "numba", "scipy")
 # What must be the same for a resumed run to equal one that never stopped.
 _MUST_MATCH = {"config", "data", "code", "own_code", "libraries"}
 
 
-@dataclass(frozen=True)
-class RunStore:
+class RunStore(BegunFolder):
     """The folder of one run."""
-
-    folder: Path
 
     @property
     def report(self) -> Path:
@@ -48,15 +40,6 @@ class RunStore:
         """What the run came to; None while it is not done."""
         path = self.folder / "result.json"
         return read_record(StudyResult, path) if path.exists() else None
-
-    @property
-    def manifest(self) -> Manifest:
-        """What the run was started with."""
-        return read_record(Manifest, self.folder / "manifest.json")
-
-    def write_manifest(self, manifest: Manifest) -> None:
-        """Write down what the run was started with."""
-        write_json(self.folder / "manifest.json", manifest.model_dump())
 
     def trial(self, sampler: str, seed: int) -> TrialStore:
         """Return the store of one sampler and seed."""
@@ -92,38 +75,15 @@ class RunStore:
         except InvalidInput as error:  # the file was right when it was written here
             raise CorruptFile(f"{error} {NEW_RUN}") from None
 
-    def add_note(self, note: str) -> None:
-        """Write something down that whoever reads the results must know."""
-        before = self.manifest
-        if note not in before.notes:
-            self.write_manifest(before.model_copy(update={"notes": [*before.notes, note]}))
+    def outcome(self, config: RunConfig) -> StudyResult:
+        """Return what all trials came to."""
+        trials = [self.trial(sampler, seed).result for sampler in config.sampling.samplers for seed in config.seeds]
+        found = [trial for trial in trials if trial is not None]
+        return StudyResult(name=config.name, trials=found, is_exhausted=all(one.ended_by == "budget" for one in found))
 
     def finish(self, result: StudyResult) -> None:
         """Write the result: the run is done."""
         write_json(self.folder / "result.json", result.model_dump())
-
-
-def create_run(folder: Path, config: RunConfig, manifest: Manifest) -> RunStore:
-    """Start a run's folder: configuration and manifest.
-
-    Raises:
-        InvalidInput: There is a run already, or something else.
-    """
-    check_free(folder)
-    store = RunStore(folder)
-    write_whole(folder / "config.toml", as_toml(config).encode())
-    store.write_manifest(manifest)
-    return store
-
-
-def check_free(folder: Path) -> None:
-    """Refuse a folder that holds something already."""
-    # A run killed before its manifest was written has done nothing: it is begun again.
-    unfinished = {"lock", "config.toml", "config.toml.partial", "manifest.json.partial"}
-    if folder.is_dir() and any(item.name not in unfinished for item in folder.iterdir()):
-        raise InvalidInput(
-            f"{folder}: is not empty. Go on with a run by `fedpcs resume {folder}`, or give another --out."
-        )
 
 
 def open_run(folder: Path) -> RunStore:
@@ -159,7 +119,7 @@ def _code(config: RunConfig) -> dict[str, Any]:
     return {"code": code_digest(), "own_code": digests(config.named), "libraries": libraries}
 
 
-def check_same(store: RunStore | TrialStore, now: Manifest, *, force: bool) -> None:
+def check_same(store: BegunFolder, now: Manifest, *, force: bool) -> None:
     """Refuse to go on with a run under another configuration, code or data than it began with.
 
     Raises:
@@ -184,48 +144,6 @@ def is_by_this_code(store: TrialStore, config: RunConfig) -> bool:
     """Say whether a trial was begun by the very code that is running now: fedpcs's, its libraries', the user's own."""
     before, now = store.manifest, _code(config)
     return all(getattr(before, name) == now[name] for name in now)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run's folder: one process at a time. The system lets go when the process ends, however it ends.
-
-    Raises:
-        InUse: Another process has it.
-        InvalidInput: It cannot be made.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder}: is a file. Give the name of a folder to be made.")
-    try:
-        folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
-        handle = open_own(folder / "lock")
-    except OSError as error:
-        if error.filename == str(folder / "lock") and error.errno in (errno.EINVAL, errno.EISDIR, errno.ELOOP):
-            raise InvalidInput(f"{folder / 'lock'}: is not a file of a run's but something else. Remove it.") from error
-        raise InvalidInput(f"{folder}: cannot be written: {error.strerror}. Give a folder that can.") from error
-    try:
-        if not lock_at_once(handle):
-            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
-            raise InUse(
-                f"{folder}: another process ({holder or 'unknown'}) is working on this run. Wait for it, or stop it."
-            )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"pid {os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(handle)
-
-
-def is_locked(folder: Path) -> bool:
-    """Say whether a process works on a run's folder at this moment."""
-    try:
-        handle = open_own(folder / "lock", os.O_RDWR, creates=False)
-    except OSError:  # no such file, or something else of that name: no process of ours holds it
-        return False
-    try:
-        return not lock_at_once(handle)
-    finally:
-        os.close(handle)
 
 
 def _differences(name: str, before: Any, now: Any) -> list[str]:

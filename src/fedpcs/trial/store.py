@@ -1,4 +1,4 @@
-"""One trial of a run on disk: its log, its ledger, its checkpoints, its model, and its result written last."""
+"""What was begun on disk; a trial of a run: log, ledger, checkpoints, model, and its result written last."""
 
 from __future__ import annotations
 
@@ -20,20 +20,73 @@ from fedpcs._files import (
     write_json,
     write_whole,
 )
-from fedpcs.errors import CorruptFile
+from fedpcs.errors import CorruptFile, InvalidInput
 from fedpcs.trial.config import RunConfig, as_toml
 from fedpcs.trial.records import Manifest, RoundRecord, TrialResult, checked, read_record
 
 
 @dataclass(frozen=True)
-class TrialStore:
-    """The folder of one sampler and seed.
+class BegunFolder:
+    """The folder of a run or a trial: what was asked for, and what it was begun with.
 
     Attributes:
         folder: Where it is.
     """
 
     folder: Path
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether something was begun here."""
+        return (self.folder / "manifest.json").exists()
+
+    @property
+    def manifest(self) -> Manifest:
+        """What it was begun with."""
+        return read_record(Manifest, self.folder / "manifest.json")
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Write down what it was begun with."""
+        write_json(self.folder / "manifest.json", manifest.model_dump())
+
+    def add_note(self, note: str) -> None:
+        """Write something down that whoever reads the results must know."""
+        if note not in (before := self.manifest).notes:
+            self.write_manifest(before.model_copy(update={"notes": [*before.notes, note]}))
+
+    def begin(self, config: RunConfig, manifest: Manifest) -> None:
+        """Write down what it is: from here on it has begun.
+
+        Raises:
+            InvalidInput: Something is there already.
+        """
+        self.check_free()
+        self.create()
+        write_whole(self.folder / "config.toml", as_toml(config).encode())
+        self.write_manifest(manifest)
+
+    def check_free(self) -> None:
+        """Refuse a folder that holds something already.
+
+        Raises:
+            InvalidInput: It does.
+        """
+        # A run killed before its manifest was written has done nothing: it is begun again.
+        unfinished = {"lock", "config.toml", "config.toml.partial", "manifest.json.partial"}
+        if self.folder.is_dir() and any(item.name not in unfinished for item in self.folder.iterdir()):
+            raise InvalidInput(
+                f"{self.folder}: is not empty. Go on with a run by `fedpcs resume {self.folder}`, or give another "
+                "--out."
+            )
+
+    def create(self) -> None:
+        """Make the folder."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
+
+
+class TrialStore(BegunFolder):
+    """The folder of one sampler and seed."""
 
     @property
     def log(self) -> Path:
@@ -62,36 +115,6 @@ class TrialStore:
         if (result := self.result) is not None:
             return result.rounds
         return max((int(path.stem) for path in self.checkpoints.glob("[0-9]*.ckpt")), default=0)
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a trial was begun here."""
-        return (self.folder / "manifest.json").exists()
-
-    @property
-    def manifest(self) -> Manifest:
-        """What the trial was started with."""
-        return read_record(Manifest, self.folder / "manifest.json")
-
-    def write_manifest(self, manifest: Manifest) -> None:
-        """Write down what the trial was started with."""
-        write_json(self.folder / "manifest.json", manifest.model_dump())
-
-    def add_note(self, note: str) -> None:
-        """Write something down that whoever reads the result must know."""
-        if note not in (before := self.manifest).notes:
-            self.write_manifest(before.model_copy(update={"notes": [*before.notes, note]}))
-
-    def begin(self, config: RunConfig, manifest: Manifest) -> None:
-        """Write down what the trial is: from here on it is one."""
-        self.create()
-        write_whole(self.folder / "config.toml", as_toml(config).encode())
-        self.write_manifest(manifest)
-
-    def create(self) -> None:
-        """Make the folder."""
-        with disk_errors(self.folder):
-            self.folder.mkdir(PRIVATE_FOLDER, parents=True, exist_ok=True)
 
     def append(self, record: RoundRecord) -> None:
         """Add a round's line with the hash of all lines up to it, and have it on the disk before returning.
@@ -163,6 +186,10 @@ class TrialStore:
     def finish(self, result: TrialResult) -> None:
         """Write the result: the trial is done."""
         write_json(self.folder / "result.json", result.model_dump())
+
+    def write_seconds(self, seconds: float) -> None:
+        """Write down how long a trial took that was never stopped; sweeps plan by it."""
+        write_json(self.folder / "seconds.json", round(seconds, 3))
 
 
 def _whole(lines: list[bytes]) -> list[bytes]:

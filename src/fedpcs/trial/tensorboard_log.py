@@ -16,7 +16,7 @@ from typing import Any
 from fedpcs._files import disk_errors
 from fedpcs._plugins import pip_install
 from fedpcs.errors import InvalidInput
-from fedpcs.trial.observer import Observer
+from fedpcs.trial.progress import Observer
 from fedpcs.trial.records import RoundRecord
 
 # What TensorBoard calls it, and where a round's line has it.

@@ -14,7 +14,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedpcs.deploy.client_app import Members
-from fedpcs.deploy.node_settings import read_settings
+from fedpcs.deploy.settings_file import read_settings
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import make_client_app
 from fedpcs.learning.models import make_model

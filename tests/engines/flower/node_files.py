@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 
 from fedpcs.engines.flower.announcement import Announcement
-from fedpcs.engines.flower.client_books import ClientBooks, Preferences
+from fedpcs.engines.flower.client_books import ClientBooks
 from fedpcs.engines.flower.conditions import Conditions
+from fedpcs.engines.flower.preferences import Preferences
 from fedpcs.privacy.budget import Rho
 
 CONDITIONS = Conditions(0.01, (0.01, 12.0), 100, "record", 1.0, "secure", 1e-5)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from node_files import announcement, make_books
 
-from fedpcs.engines.flower.client_books import Preferences
+from fedpcs.engines.flower.preferences import Preferences
 from fedpcs.errors import BudgetExhausted, CorruptFile, InvalidInput
 from fedpcs.game import announce, best_response
 from fedpcs.learning.client import ClientPlan

@@ -1,6 +1,5 @@
 """A whole federation over messages: what crosses the wire, who is heard, and what a crash may not undo."""
 
-import dataclasses
 import json
 import math
 import sqlite3
@@ -259,35 +258,6 @@ def test_too_few_clients_in_time_is_an_error_that_says_how_many(run_file, config
     wire = Wire(client_app(run_file), tmp_path, NODES[:2])
     with pytest.raises(QuorumNotReached, match="2 of 3 clients"):
         serve_quietly(wire, config, tmp_path / "run")
-
-
-def test_a_second_node_of_the_same_name_is_not_heard(run_file, config, tmp_path):
-    wire = Wire(client_app(run_file), tmp_path)
-    wire.node_ids.append(404)
-    wire.contexts[404] = Wire(wire.app, tmp_path, (404,)).contexts[404]  # it calls itself client-0, as node 71 does
-    _, said = serve_quietly(wire, config, tmp_path / "run")
-    assert any("another node has this name" in words for words in said)
-    asked = {
-        message.metadata.dst_node_id for message, _ in wire.crossed if message.metadata.message_type != "query.hello"
-    }
-    assert len(asked & {71, 404}) == 1
-
-
-@pytest.mark.parametrize(
-    "content", [pytest.param(RecordDict(), marks=pytest.mark.slow), messages.hello_content(messages.Hello("", 3))]
-)
-def test_a_node_that_does_not_say_who_it_is_keeps_nobody_from_training(run_file, config, tmp_path, content):
-    wire = Wire(client_app(run_file), tmp_path)
-    wire.node_ids.append(404)
-    inner = wire.app
-
-    def app(message, context):
-        return Message(content, reply_to=message) if context.node_id == 404 else inner(message, context)
-
-    wire.app, wire.contexts[404] = app, type(wire.contexts[71])(1, 404, {}, RecordDict(), None)
-    store, said = serve_quietly(wire, config, tmp_path / "run")
-    assert store.result is not None
-    assert any("does not say who it is" in words for words in said)
 
 
 def test_a_node_that_leaves_is_not_drawn_and_comes_back_under_its_name(run_file, tmp_path):
@@ -584,60 +554,3 @@ def test_a_damaged_roster_is_one_line(config, tmp_path, damage):
     path.write_text(json.dumps(damage))
     with pytest.raises(CorruptFile, match="Put back a copy, or start a new run"):
         roster_of(path, config, lambda: [])
-
-
-class Riding(Wire):
-    """The client of node 71 sends what `ride` makes of what was sent: by whom, and in which round."""
-
-    def __init__(self, app, folder, ride, mode):
-        super().__init__(app, folder, accepts={"mode": mode})
-        self.ride, self.sent = ride, {}
-
-    def push_messages(self, pushed):
-        pushed = list(pushed)
-        ids = super().push_messages(pushed)
-        for message, number in zip(pushed, ids, strict=True):
-            if message.metadata.message_type != messages.TRAIN:
-                continue
-            node, reply = message.metadata.dst_node_id, self.replies[number]
-            report = messages.read_report(reply.content)
-            self.sent[report.round_index, node] = report.values
-            values = self.ride(self.sent, report.round_index) if node == 71 else report.values
-            content = messages.report_content(dataclasses.replace(report, values=values))
-            self.replies[number] = Message(content, reply_to=message)
-        return ids
-
-
-RIDES = {
-    "zeros": (lambda sent, now: np.zeros_like(sent[now, 71]), {"noise"}),
-    "half its noise": (lambda sent, now: np.float32(0.5) * sent[now, 71], {"noise"}),
-    "twice its noise": (lambda sent, now: np.float32(2.0) * sent[now, 71], {"norm"}),
-    "its first update again": (lambda sent, now: sent[0, 71], {"repeat", "noise", "norm"}),
-}
-
-
-@pytest.mark.parametrize("mode", ["client", pytest.param("record", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(
-    "ride",
-    [
-        "zeros",
-        "its first update again",
-        *(pytest.param(f"{word} its noise", marks=pytest.mark.slow) for word in ("half", "twice")),
-    ],
-)
-def test_a_client_that_did_not_do_the_work_is_charged_and_not_paid(run_file, tmp_path, mode, ride):
-    run_file.write_text(RUN.replace('mode = "record"', f'mode = "{mode}"'))
-    config = load_run_config(str(run_file), ["data.num_clients=3", "sampling.sampling_ratio=1.0"])
-    make, kinds = RIDES[ride]
-    store, _ = serve_quietly(Riding(client_app(run_file), tmp_path, make, mode), config, tmp_path / "run")
-    lines = store.trial("fedpcs", 0).rounds()
-    struck = lines[1:] if "again" in ride else lines
-    for line in struck:
-        assert line["heard"] == [1, 2]
-        assert [one["client"] for one in line["refused"]] == [0]
-        assert set(line["refusals"]) <= kinds
-    ledger = store.trial("fedpcs", 0).ledger
-    charged = columns(ledger, "SELECT round_index FROM charges WHERE client = '0'")
-    owed = columns(ledger, "SELECT round_index FROM rewards WHERE client = '0' AND amount_nanos > 0")
-    assert sorted(charged) == [(0,), (1,), (2,)]
-    assert owed == ([(0,)] if "again" in ride else [])

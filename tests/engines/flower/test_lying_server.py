@@ -112,10 +112,6 @@ def test_each_lie_of_a_server_is_refused_in_its_own_words_and_nothing_is_trained
     assert all(line.isprintable() for line in capsys.readouterr().err.splitlines())
 
 
-def test_there_are_many_lies():
-    assert len(NAMES) >= 60
-
-
 def test_what_an_honest_server_asks_is_answered_and_charged_once(tmp_path):
     client = Honest(tmp_path)
     agreed = budgets_of(client.announce())

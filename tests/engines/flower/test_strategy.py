@@ -23,12 +23,12 @@ from fedpcs.game.schedule import Schedule
 from fedpcs.learning.admission import Admitted
 from fedpcs.learning.aggregate import l2_norm
 from fedpcs.learning.client import ClientPlan
+from fedpcs.learning.device import one_thread
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.noise_plan import noise_power
 from fedpcs.learning.protocol import ClientFailure, ClientReport
 from fedpcs.learning.server import close_round, first_state, open_round
 from fedpcs.learning.server_values import Heard, ServerPlan
-from fedpcs.learning.threads import one_thread
 from fedpcs.sampling import SAMPLERS, draw_by_size, inclusion_probability, make_sampler
 
 NAN, INF = math.nan, math.inf
@@ -574,32 +574,6 @@ def test_one_bad_reply_neither_ends_the_run_nor_moves_the_model(fault):
         if spoil is change:
             assert reason in refused.reason
     assert found[0] == found[1]
-
-
-def fedavg_after(fault=None):
-    """The model after one round of Flower's own strategy, in which client 3 sends what it should not."""
-    grid = LocalGrid(stock_app(faults={} if fault is None else {(3, 2): BAD[fault][0]}), NODES)
-    content = RecordDict({"arrays": arrays_of(START), "config": ConfigRecord({"server-round": 2})})
-    replies = grid.send_and_receive([Message(content, node, "train") for node in NODES])
-    return flat_of(FedAvg().aggregate_train(2, replies)[0])
-
-
-def test_flowers_own_fedavg_fails_on_the_same_replies():
-    whole, without_victim = fedavg_after(), fedavg_after("exception")
-    assert np.isnan(fedavg_after("NaN")).any()
-    assert np.isinf(fedavg_after("infinite")).any()
-    assert np.abs(fedavg_after("enormous")).max() > 1e28
-    assert np.isnan(fedavg_after("NaN size")).all()
-    assert fedavg_after("giant size") == pytest.approx(START - UPDATES[3], abs=1e-5)  # it takes over
-    for fault in ("broadcastable", "negative size"):  # averaged in, whatever they mean
-        found = fedavg_after(fault)
-        assert not any(np.allclose(found, right, atol=1e-2) for right in (whole, without_victim))
-    for fault in ("missing key", "extra key", "no arrays", "no metrics", "no size", "list of sizes", "NaN noise"):
-        with pytest.raises(InconsistentMessageReplies):
-            fedavg_after(fault)
-    for fault in ("other shape", "no bytes", "pickle"):
-        with pytest.raises(ValueError, match=r"non-broadcastable|EOF|pickle"):
-            fedavg_after(fault)
 
 
 @pytest.mark.parametrize("metric", ["budget", "noise-power", "other"])

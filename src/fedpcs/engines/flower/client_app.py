@@ -26,10 +26,9 @@ from fedpcs.engines.flower.client_books import ClientBooks
 from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.errors import BudgetExhausted, CorruptFile, FedpcsError, InvalidInput, WrongDevice
 from fedpcs.learning.client import ClientSide, Question
-from fedpcs.learning.device import no_mistaken_device
+from fedpcs.learning.device import no_mistaken_device, one_thread
 from fedpcs.learning.layout import Values, as_tensor
 from fedpcs.learning.protocol import ClientReport, Task
-from fedpcs.learning.threads import one_thread
 
 _GRACE_SECONDS = 5.0
 _LONGEST_LINE = 600

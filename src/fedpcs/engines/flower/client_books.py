@@ -6,71 +6,25 @@ carry hashes that are checked whenever they are read. Nobody else on the machine
 
 from __future__ import annotations
 
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedpcs import _validate
 from fedpcs._chain import sealed_line, unsealed
-from fedpcs._files import MOST_JSON, read_bytes, write_whole
+from fedpcs._files import MOST_JSON, private_folder, read_bytes, write_whole
 from fedpcs._outside import printable
 from fedpcs.engines.flower.announcement import Announcement, announcement_of, announcement_values, refuse_changed
 from fedpcs.engines.flower.conditions import Conditions, refuse_outside
+from fedpcs.engines.flower.preferences import Preferences
 from fedpcs.errors import CorruptFile, InvalidInput
-from fedpcs.game.exact import best_response
-from fedpcs.game.population import AVERSION_BOUNDS
 from fedpcs.learning.protocol import Task, budget_of
 from fedpcs.privacy import PrivacyLedger, ReleaseKey
-from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
+from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.events import Event
 
 _MOST_RUNS = 1000  # a server that makes up names of runs does not fill the disk
-
-
-def refuse_open(path: Path, mode: int) -> None:
-    """Refuse a file or folder that other users of this machine may look into.
-
-    Raises:
-        InvalidInput: It is one; says which command closes it.
-    """
-    if mode & 0o077:
-        wanted, what = ("700", "folder") if stat.S_ISDIR(mode) else ("600", "file")
-        raise InvalidInput(
-            f"{path}: other users of this machine may use this {what} (mode {stat.S_IMODE(mode):04o}). "
-            f"Run: chmod {wanted} {path}"
-        )
-
-
-def private_folder(path: Path) -> Path:
-    """Make a folder that is its owner's alone, or check that it is one.
-
-    Raises:
-        InvalidInput: It is there, and other users may look into it.
-    """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    refuse_open(path, path.stat().st_mode)
-    return path
-
-
-@dataclass(frozen=True)
-class Preferences:
-    """A client's two private numbers.
-
-    Attributes:
-        privacy_aversion: ψ in [0.001, 0.999]. It never leaves the client.
-        initial_budget: ρ⁰ > 0, in the game's units. The budget it tells for the first round is this one.
-    """
-
-    privacy_aversion: float
-    initial_budget: float
-
-    def __post_init__(self) -> None:
-        low, high = AVERSION_BOUNDS
-        _validate.number("privacy_aversion", self.privacy_aversion, low=low, high=high)
-        _validate.positive("initial_budget", self.initial_budget)
 
 
 @dataclass(frozen=True)
@@ -115,28 +69,11 @@ class ClientBooks:
         if before == announcement:
             return np.array(agreed[first:], dtype=np.int64)
         stands = agreed[first] if 0 < first < len(agreed) else 0
-        nanos = self._response(announcement, stands)
+        nanos = self.preferences.response(announcement, stands)
         kept = (agreed + [0] * first)[:first]
         plans[announcement.run] = announcement, [*kept, *(int(one) for one in nanos)]
         self._write(plans)
         return nanos
-
-    def _response(self, announcement: Announcement, stands: int) -> NDArray[np.int64]:
-        """Return the best response in billionths, from where the client stands, or from its initial budget if at 0."""
-        unit = announcement.conditions.budget_unit
-        low, high = announcement.conditions.budget_bounds
-        first = stands / NANOS_PER_UNIT / unit if stands else self.preferences.initial_budget
-        if not low <= first <= high:  # said without the number, which is the client's own
-            raise InvalidInput(f"budget_bounds must hold what this client would spend first, got [{low:g}, {high:g}].")
-        budget = best_response(announcement.terms(), self.preferences.privacy_aversion, first).budget
-        nanos = np.maximum(np.floor(unit * budget * NANOS_PER_UNIT), 1.0)
-        most = np.ceil(unit * high * NANOS_PER_UNIT)
-        if not (nanos <= most).all():  # NaN included
-            raise InvalidInput(f"no budget of at most {high:g} units answers what is announced. Nothing is agreed to.")
-        found: NDArray[np.int64] = nanos.astype(np.int64)
-        if stands:
-            found[0] = stands
-        return found
 
     def check(self, task: Task, *, is_perturbed: bool = True) -> None:
         """Refuse a task of another round, or with another budget, than was agreed.

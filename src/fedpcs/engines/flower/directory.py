@@ -1,4 +1,4 @@
-"""Who is connected: each node is asked for its client's name once.
+"""Who is connected: each node is asked for its client's name once, and is told terms by the client's number.
 
 Without node authentication Flower gives a node a new id whenever it starts, so that a client is known by the name it
 says. With it, a node's id goes with its key, and a name can be bound to the node that had it when the run began.
@@ -15,14 +15,16 @@ from flwr.serverapp import Grid
 from numpy.typing import NDArray
 
 from fedpcs.engines.flower import messages
-from fedpcs.engines.flower.grid_engine import exchange
+from fedpcs.engines.flower.announcement import Announcement
+from fedpcs.engines.flower.grid_engine import content_of, exchange
 from fedpcs.errors import InvalidInput, QuorumNotReached
-from fedpcs.learning.wire import MessageRefused
 
 _HELLO_SECONDS = 120.0
 # Once a run goes on, nobody waits that long for a stranger, and it is not asked in every round.
 _HELLO_SECONDS_LATER = 20.0
 _ASK_AGAIN_SECONDS = 300.0
+_LONGEST_WORDS = 300  # of a client's, from their end
+IntArray = NDArray[np.int64]
 
 
 class Directory:
@@ -122,16 +124,35 @@ class Directory:
             self._refused[node] = hello
             self._say(f"a node that calls itself {hello.name} is not heard: {problem}")
 
+    def ask_terms(self, announcement: Announcement, clients: IntArray, seconds: float) -> dict[int, IntArray]:
+        """Announce terms to clients; return the budgets of those that answer, in billionths, by client.
+
+        Args:
+            announcement: What to tell them.
+            clients: Their numbers.
+            seconds: How long to wait for the next answer.
+        """
+        nodes, content = self.nodes(), messages.announcement_content(announcement)
+        sent = {
+            int(client): Message(content, nodes[int(client)], messages.TERMS, ttl=seconds)
+            for client in clients
+            if int(client) in nodes
+        }
+        found = {}
+        for client, reply in exchange(self._grid, sent, seconds, self._poll_seconds):
+            try:
+                found[client] = messages.read_budgets(content_of(reply), len(announcement.reward))
+            except (ConnectionError, InvalidInput) as error:
+                self._say(f"client {client} does not answer what was announced: {str(error)[-_LONGEST_WORDS:]}")
+        return found
+
     def _asked(self, nodes: Sequence[int]) -> Iterator[tuple[int, messages.Hello]]:
         seconds = _HELLO_SECONDS_LATER if self._numbers else _HELLO_SECONDS
         sent = {node: Message(RecordDict(), node, messages.HELLO, ttl=seconds) for node in nodes}
         for node, reply in exchange(self._grid, sent, seconds, self._poll_seconds):
             try:
-                if not isinstance(reply, Message) or reply.has_error():
-                    told = reply.error if isinstance(reply, Message) else reply
-                    raise InvalidInput(str(told.reason))
-                yield node, messages.read_hello(reply.content)
-            except (InvalidInput, MessageRefused) as error:
+                yield node, messages.read_hello(content_of(reply))
+            except (ConnectionError, InvalidInput) as error:
                 if self._numbers:
                     self._silent_until[node] = time.monotonic() + _ASK_AGAIN_SECONDS
-                self._say(f"a node does not say who it is: {str(error)[-300:]}")
+                self._say(f"a node does not say who it is: {str(error)[-_LONGEST_WORDS:]}")

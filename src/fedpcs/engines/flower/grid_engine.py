@@ -72,7 +72,7 @@ class GridEngine:
         for index, reply in self._exchange(messages.TRAIN, tasks, contents):
             task = tasks[index]
             try:
-                report = messages.read_report(_content(reply))
+                report = messages.read_report(content_of(reply))
                 if report.client != task.client:  # nobody answers, or is refused, in another's name
                     raise MessageRefused(f"report says that it is client {report.client}'s.")
                 yield report
@@ -87,7 +87,7 @@ class GridEngine:
         answers = np.full(len(tasks), np.nan)
         for index, reply in self._exchange(messages.QUESTION, tasks, contents):
             try:
-                answers[index] = messages.read_number(_content(reply))
+                answers[index] = messages.read_number(content_of(reply))
             except Exception:  # it does not answer; what it would have said of itself cannot be made up
                 continue
         return answers
@@ -150,13 +150,24 @@ def exchange(
 
 def _raise_if_mistaken(reply: Message | Error) -> None:
     """Raise what a client raised, if it was `WrongDevice`: Flower gives it back as words."""
-    told = reply if isinstance(reply, Error) else reply.error if reply.has_error() else None
+    told = _error_of(reply)
     _, is_mistaken, words = str(told.reason if told else "").rpartition(WRONG_DEVICE)
     if is_mistaken:
         raise WrongDevice(is_mistaken + words.rstrip("'>\n"))
 
 
-def _content(reply: Message | Error) -> RecordDict:
+def _error_of(reply: Message | Error) -> Error | None:
+    if isinstance(reply, Error):
+        return reply
+    return reply.error if reply.has_error() else None
+
+
+def content_of(reply: Message | Error) -> RecordDict:
+    """Return what a reply holds.
+
+    Raises:
+        ConnectionError: It is an error, of the client's or on the way.
+    """
     if isinstance(reply, Error):
         raise ConnectionError(reply.reason)
     if reply.has_error():
@@ -166,7 +177,7 @@ def _content(reply: Message | Error) -> RecordDict:
 
 def _failure(reply: Message | Error, error: Exception) -> tuple[FailureKind, str]:
     """Return which kind of failure a reply stands for, and in words why."""
-    told = reply if isinstance(reply, Error) else reply.error if reply.has_error() else None
+    told = _error_of(reply)
     if told is None:
         return "message", str(error)[:_LONGEST_REASON]
     words = " ".join(str(told.reason or "its client app failed").split())

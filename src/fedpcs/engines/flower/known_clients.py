@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedpcs._validate import FloatArray
 from fedpcs.engines.flower import reported
 from fedpcs.engines.flower.reported import Reported
 from fedpcs.sampling.feedback import filled
+from fedpcs.sampling.view import Memory
 
 
 class KnownClients:
@@ -50,9 +52,22 @@ class KnownClients:
         """Return (clients,) what each reported of a field; NaN where it reported nothing."""
         return reported.column(self.reported, field)
 
+    def budgets(self, is_spent: NDArray[np.bool_]) -> FloatArray:
+        """Return (clients,) budgets; those not heard yet, and those spent, are taken for the mean of the others."""
+        return filled(np.where(is_spent, np.nan, self.column("budget")))
+
     def sizes_and_noise(self) -> dict[str, Any]:
         """Return what a view of a round needs of all; those not heard yet are taken for the mean of the others."""
         return {
             "num_samples": filled(self.column("num_samples")),
             "noise_power": filled(self.column("noise_power"), otherwise=0.0),
         }
+
+
+def grown(memory: Memory, fresh: Memory, num_clients: int) -> Memory:
+    """Return a sampler's memory for more clients: those it knows keep their entries, the others start afresh."""
+    grown = {}
+    for name, value in fresh.items():
+        known = memory.get(name, value)
+        grown[name] = np.append(known, value[known.size :]) if value.shape == (num_clients,) else known
+    return grown

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,22 +28,18 @@ from flwr.serverapp.strategy import FedAvg, Result
 from numpy.typing import NDArray
 
 from fedpcs import _validate, sampling
-from fedpcs._outside import printable
 from fedpcs._random import generator
 from fedpcs._validate import FloatArray
-from fedpcs.engines.failures import reason_of
 from fedpcs.engines.flower import reported
 from fedpcs.engines.flower.guarded_grid import GuardedGrid
-from fedpcs.engines.flower.known_clients import KnownClients
-from fedpcs.engines.flower.named_arrays import flat, record_of, update_of
+from fedpcs.engines.flower.known_clients import KnownClients, grown
+from fedpcs.engines.flower.named_arrays import flat, record_of
+from fedpcs.engines.flower.replies import Answer, Replies, Sent
 from fedpcs.engines.flower.reported import MAY_BE_SILENT, MEASURES, METRICS, Reported
 from fedpcs.errors import InvalidInput, QuorumNotReached
-from fedpcs.learning.admission import outliers
 from fedpcs.learning.aggregate import step, weighted_sum
 from fedpcs.learning.closing import Weighed, feedback_of, median_where_silent, weigh_heard
 from fedpcs.sampling import RULES, Draw, Sampler, View
-from fedpcs.sampling.feedback import filled
-from fedpcs.sampling.view import Memory
 
 # What samplers read before the draw that no reply has told: why not, and what to set instead.
 _UNSERVED: Mapping[str, tuple[str, str]] = {
@@ -54,23 +50,6 @@ _UNSERVED: Mapping[str, tuple[str, str]] = {
 }
 _POLL_SECONDS = 0.2
 _logger = logging.getLogger("flwr")  # Flower's own: one log, in order
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A reply that was left out.
-
-    Attributes:
-        server_round: As Flower counts, from one.
-        phase: "query", "train" or "evaluate".
-        node: Whom it is from; for a node that has died the SuperLink answers, under an id of its own.
-        reason: What was expected and what came.
-    """
-
-    server_round: int
-    phase: str
-    node: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -94,24 +73,11 @@ class Round:
 
 @dataclass(frozen=True)
 class _Open:
-    """A round that has been drawn, from a model by name of array and as one vector."""
+    """A round that has been drawn: what was sent, and by what it was drawn."""
 
-    server_round: int
-    arrays: Mapping[str, NDArray[Any]]
-    values: NDArray[Any]
+    sent: Sent
     view: View
     draw: Draw
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """A reply that can be used: whose, w − w_i, its norm, what it tells, and the reply itself."""
-
-    client: int
-    update: NDArray[Any]
-    norm: float
-    told: Reported
-    content: RecordDict
 
 
 class SampledStrategy(FedAvg):
@@ -185,12 +151,13 @@ class SampledStrategy(FedAvg):
         self._goes_by = {*self._sampler.reads, *self._sampler.hears}
         if "gradient_distance" in self._goes_by:  # of updates over the learning rate times the local steps
             self._goes_by.add("local_steps")
-        self._outlier_factor = _validate.number("outlier_factor", outlier_factor, low=1.0)
+        factor = _validate.number("outlier_factor", outlier_factor, low=1.0)
+        self._replies = Replies(self.weighted_by_key, self._metric_names, self._goes_by, factor)
         self._patience_seconds = _validate.positive("patience_seconds", patience_seconds)
         self.history: list[Round] = []
-        self.refused: list[Refused] = []
+        self.refused = self._replies.refused
         self._clients = KnownClients()
-        self._memory: Memory = {}
+        self._memory: Mapping[str, FloatArray] = {}
         self._last_draw = (0, 0)
         self._open: _Open | None = None
 
@@ -218,7 +185,8 @@ class SampledStrategy(FedAvg):
         rule = sampling.settle_rule(self._rule, view.need("noise_power"))
         sampling.weigh(rule, cohort, view, drift=1.0, by_design=self._by_design, cap=self._weight_cap)
         model = {name: array.numpy() for name, array in arrays.items()}
-        self._open = _Open(server_round, model, flat(model), view, cohort)
+        sent = Sent(server_round, cohort.clients.tolist(), model, flat(model))
+        self._open = _Open(sent, view, cohort)
         _logger.info("configure_train: Sampled %d nodes (out of %d)", cohort.clients.size, len(connected))
         return self._messages(MessageType.TRAIN, cohort.clients.tolist(), server_round, arrays, config)
 
@@ -227,9 +195,9 @@ class SampledStrategy(FedAvg):
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """Weigh the updates that came back and move the model; None if nobody was heard."""
         opened, self._open = self._open, None
-        if opened is None or opened.server_round != server_round:
+        if opened is None or opened.sent.server_round != server_round:
             raise InvalidInput(f"round {server_round} must be drawn by configure_train before it is aggregated.")
-        answers = self._answers(opened, replies)
+        answers = self._replies.answers(opened.sent, self._clients, replies)
         _logger.info("aggregate_train: %d of %d nodes heard", len(answers), opened.draw.clients.size)
         for answer in answers:
             self._clients.report(answer.client, answer.told)
@@ -252,12 +220,12 @@ class SampledStrategy(FedAvg):
         self._count(opened, answers, weighed)
         if not answers:
             return None, None
-        metrics = self._averaged("train", self.train_metrics_aggr_fn, [answer.content for answer in answers])
-        moved = step(opened.values, weighted_sum([answer.update for answer in answers], weighed.weights))
+        metrics = self._replies.averaged("train", self.train_metrics_aggr_fn, [answer.content for answer in answers])
+        moved = step(opened.sent.values, weighted_sum([answer.update for answer in answers], weighed.weights))
         if not np.isfinite(moved).all():
             _logger.warning("round %d: the new model's numbers would not be finite; the old one stays.", server_round)
             return None, metrics
-        return record_of(opened.arrays, moved), metrics
+        return record_of(opened.sent.arrays, moved), metrics
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
@@ -271,8 +239,8 @@ class SampledStrategy(FedAvg):
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         """Average what clients say of the model; None if nobody says what can be used."""
-        contents = [reply.content for reply, _ in self._readable(server_round, "evaluate", replies)]
-        return self._averaged("evaluate", self.evaluate_metrics_aggr_fn, contents) if contents else None
+        contents = [reply.content for reply, _ in self._replies.readable(server_round, "evaluate", replies)]
+        return self._replies.averaged("evaluate", self.evaluate_metrics_aggr_fn, contents) if contents else None
 
     def _messages(
         self, kind: str, clients: Iterable[int], server_round: int, arrays: ArrayRecord, config: ConfigRecord
@@ -297,10 +265,11 @@ class SampledStrategy(FedAvg):
         if self._query and newcomers:
             questions = [Message(RecordDict(), node, MessageType.QUERY) for node in newcomers]
             replies = grid.send_and_receive(questions, timeout=self._patience_seconds)
-            told = {reply.metadata.src_node_id: one for reply, one in self._readable(server_round, "query", replies)}
+            readable = self._replies.readable(server_round, "query", replies)
+            told = {reply.metadata.src_node_id: one for reply, one in readable}
         self._clients.add(newcomers, told)
         num_clients = len(self._clients.nodes)
-        self._memory = _grown(self._memory, sampling.start(self._sampler, num_clients), num_clients)
+        self._memory = grown(self._memory, sampling.start(self._sampler, num_clients), num_clients)
         return connected
 
     def _view(self, round_index: int, is_connected: NDArray[np.bool_]) -> View:
@@ -314,49 +283,10 @@ class SampledStrategy(FedAvg):
             is_available=can_be_drawn,
             round_index=round_index,
             memory=self._memory,
-            budget=filled(np.where(is_spent, np.nan, budget)) if "budget" in reads else None,
+            budget=self._clients.budgets(is_spent) if "budget" in reads else None,
             label_counts=reported.label_counts(self._clients.reported) if "label_counts" in reads else None,
             **self._clients.sizes_and_noise(),
         )
-
-    def _answers(self, opened: _Open, replies: Iterable[Message]) -> list[_Answer]:
-        """Return what can be used of the replies, in client order."""
-        found: dict[int, _Answer] = {}
-        number = {self._clients.nodes[client]: client for client in opened.draw.clients.tolist()}
-        for reply, told in self._readable(opened.server_round, "train", replies):
-            client = number.get(reply.metadata.src_node_id, -1)
-            try:
-                if client < 0 or client in found:
-                    raise InvalidInput("it was not asked." if client < 0 else "it answers a second time.")
-                update, norm = update_of(opened.arrays, opened.values, reply.content)
-            except Exception as error:  # whatever came, it is no model
-                self._refuse(opened.server_round, "train", reply.metadata.src_node_id, error)
-            else:
-                noise_power = self._clients.reported[client].get("noise_power", 0.0)
-                found[client] = _Answer(client, update, norm, {"noise_power": noise_power, **told}, reply.content)
-        answers = [found[client] for client in sorted(found)]
-        is_noisy = any("budget" in answer.told or answer.told["noise_power"] > 0.0 for answer in answers)
-        wild = [] if is_noisy else outliers(np.array([answer.norm for answer in answers]), self._outlier_factor)
-        for index in wild:
-            reason = f"norm is {answers[index].norm:.4g}, more than {self._outlier_factor:g} times the median."
-            self._refuse(opened.server_round, "train", self._clients.nodes[answers[index].client], InvalidInput(reason))
-        return [answer for index, answer in enumerate(answers) if index not in wild]
-
-    def _readable(self, server_round: int, phase: str, replies: Iterable[Message]) -> list[tuple[Message, Reported]]:
-        """Return the replies that tell what can be true, with what they tell."""
-        wanted = {"budget", "noise_power", *self._goes_by}
-        found = []
-        for reply in replies:
-            try:
-                found.append((reply, reported.read(reply, self.weighted_by_key, self._metric_names, wanted)))
-            except Exception as error:  # whatever came, it is no answer
-                self._refuse(server_round, phase, reply.metadata.src_node_id, error)
-        return found
-
-    def _refuse(self, server_round: int, phase: str, node: int, error: Exception) -> None:
-        reason = printable(str(error) if isinstance(error, InvalidInput) else reason_of(error), 500)
-        self.refused.append(Refused(server_round, phase, node, reason))
-        _logger.warning("round %d, %s: reply of node %d is left out: %s", server_round, phase, node, reason)
 
     def _check_reported(self) -> None:
         """Raise if clients have been heard, more than one, and none has told what the sampler goes by."""
@@ -368,7 +298,7 @@ class SampledStrategy(FedAvg):
                 f"metric_names={{{field!r}: …}}."
             )
 
-    def _learn(self, opened: _Open, answers: Sequence[_Answer]) -> None:
+    def _learn(self, opened: _Open, answers: Sequence[Answer]) -> None:
         """Let the sampler hear what came back, unless all are silent on what it learns from."""
         if not answers:
             return
@@ -392,21 +322,12 @@ class SampledStrategy(FedAvg):
         )
         self._memory = sampling.remember(self._sampler, opened.view, opened.draw, feedback)
 
-    def _count(self, opened: _Open, answers: Sequence[_Answer], weighed: Weighed) -> None:
+    def _count(self, opened: _Open, answers: Sequence[Answer], weighed: Weighed) -> None:
         drawn, heard = opened.draw.clients.tolist(), [answer.client for answer in answers]
         self._clients.count(drawn, heard)
         asked, answered = (tuple(self._clients.nodes[client] for client in clients) for clients in (drawn, heard))
         weights = tuple(weighed.weights.tolist())
-        self.history.append(Round(opened.server_round, asked, answered, weighed.rule, weights))
-
-    def _averaged(
-        self, phase: str, average: Callable[[list[RecordDict], str], MetricRecord], contents: list[RecordDict]
-    ) -> MetricRecord | None:
-        try:
-            return average(contents, self.weighted_by_key)
-        except Exception as error:  # what clients say beside their model is for reading: no run hangs on it
-            _logger.warning("%s: metrics are not averaged: %s", phase, reason_of(error))
-            return None
+        self.history.append(Round(opened.sent.server_round, asked, answered, weighed.rule, weights))
 
 
 def _servable(sampler: str | Sampler, settings: Mapping[str, Any] | None) -> Sampler:
@@ -435,12 +356,3 @@ def _rate(sampler: Sampler, learning_rate: float | None) -> float:
             "are apart, which are updates over learning_rate·(local steps), against their variance."
         )
     return 1.0
-
-
-def _grown(memory: Memory, fresh: Memory, num_clients: int) -> Memory:
-    """Return a sampler's memory for more clients: those it knows keep their entries, the others start afresh."""
-    grown = {}
-    for name, value in fresh.items():
-        known = memory.get(name, value)
-        grown[name] = np.append(known, value[known.size :]) if value.shape == (num_clients,) else known
-    return grown

@@ -12,7 +12,7 @@ from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.events import Level
 from fedpcs.privacy.modes.client import CLIENT
-from fedpcs.privacy.modes.mode import PrivacyMode
+from fedpcs.privacy.modes.mode import Canary, PrivacyMode
 from fedpcs.privacy.modes.no_privacy import NO_PRIVACY
 from fedpcs.privacy.modes.paper import PAPER
 from fedpcs.privacy.modes.record import RECORD
@@ -43,3 +43,13 @@ def level_named(name: str) -> Level | None:
     """Return the level of this name that some mode claims; None if none does."""
     levels = (mode.level for mode in MODES.values() if mode.level is not None)
     return next((level for level in levels if level.name == name), None)
+
+
+def audit_named(name: str) -> tuple[PrivacyMode, Canary]:
+    """Return the mode and the canary of an audit: every mode has one or several.
+
+    Raises:
+        InvalidInput: There is none of this name.
+    """
+    audits = {canary.name: (mode, canary) for mode in MODES.values() for canary in mode.canaries}
+    return audits[_validate.choice("mode", name, audits)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
@@ -26,25 +26,19 @@ _NBSP = "\N{NO-BREAK SPACE}"
 
 
 def roc_figure(audit: Audit) -> Figure:
-    """Draw the attack's ROC curve beside the claim's, on a plain and a logarithmic axis of false alarms."""
-    figure, (plain, fine) = style.new_figure(
-        "What an attack finds", note=_note(audit), height_inches=4.9, num_columns=2
-    )
+    """Draw the attack's ROC curve beside the claim's, on a logarithmic axis: few false alarms are where it hurts."""
+    figure, (axes,) = style.new_figure("What an attack finds", note=_note(audit), height_inches=4.9)
     least = max(1.0 / audit.result.num_canaries, _LEAST_RATE)
-    _draw_curves(plain, audit, np.linspace(0.0, 1.0, _NUM_POINTS))
-    _draw_curves(fine, audit, np.geomspace(least, 1.0, _NUM_POINTS))
-    fine.set_xscale("log")
-    for axes, low, text in ((plain, 0.0, "All false-alarm rates"), (fine, least, "Few false alarms, where it hurts")):
-        axes.set_xlim(low, 1.0)
-        axes.set_ylim(0.0, 1.03)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _format.percent(rate) if rate else "0"))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=f"{_NBSP}%"))
-        axes.set_xlabel("held-out canaries taken for held-in", color=style.INK)
-        style.caption(axes, text)
-    plain.set_ylabel("held-in canaries found", color=style.INK)
-    fine.xaxis.set_minor_formatter(NullFormatter())
-    # The curves of a sound audit lie on one another, so labels at their ends would too.
-    plain.legend(loc="lower right", frameon=False, fontsize=8.5, reverse=True)
+    _draw_curves(axes, audit, np.geomspace(least, 1.0, _NUM_POINTS))
+    axes.set_xscale("log")
+    axes.set_xlim(least, 1.0)
+    axes.set_ylim(0.0, 1.03)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: _format.percent(rate)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    style.percent_ticks(axes.yaxis)
+    axes.set_xlabel("held-out canaries taken for held-in (log scale)")
+    axes.set_ylabel("held-in canaries found")
+    axes.legend(frameon=False, fontsize=8.5, reverse=True)
     return figure
 
 

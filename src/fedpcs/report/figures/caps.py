@@ -6,13 +6,10 @@ random one that ignores them. Either is cut to fit, so no cohort passes its cap;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from fedpcs import _format, _random
 from fedpcs._validate import FloatArray
@@ -21,7 +18,7 @@ from fedpcs.game.payoffs import cohort_inclusion
 from fedpcs.game.rules import Game
 from fedpcs.game.sampling_ratio import CohortPlan, cut_to_cap, draw_order, plan_cohort
 from fedpcs.report import style
-from fedpcs.report.palette import line_styles
+from fedpcs.report.figures.lines import Line, draw_lines
 
 # The paper's caps: 700 falling to 300 for 100 clients with a mean budget of about 6.5.
 _PAPER_CAPS = (700.0, 300.0)
@@ -31,21 +28,6 @@ _MOST_DRAWN_CLIENTS = 5_000
 _MOST_PLANNED_TYPES = 5_000
 # Passing over clients one by one is plain Python; this many steps take about two seconds.
 _MOST_STEPS = 8_000_000
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Share of the cap B_t that a sampler's cohorts use, round by round.
-
-    Attributes:
-        middle: (rounds,) the mean over draws, or the expectation where nothing was drawn.
-        low: (rounds,) 5 % of draws use less; None where nothing was drawn.
-        high: (rounds,) 5 % of draws use more; None where nothing was drawn.
-    """
-
-    middle: FloatArray
-    low: FloatArray | None = None
-    high: FloatArray | None = None
 
 
 def default_caps(budget: FloatArray, game: Game) -> FloatArray:
@@ -63,8 +45,8 @@ def num_draws(game: Game) -> int:
     return draws if draws >= _LEAST_DRAWS else 0
 
 
-def drawn_usage(budget: FloatArray, plan: CohortPlan, draws: int, *, budget_aware: bool) -> Usage:
-    """Draw `draws` cohorts in every round, cut each to its cap, and return what they use."""
+def drawn_usage(budget: FloatArray, plan: CohortPlan, draws: int, *, budget_aware: bool) -> Line:
+    """Draw `draws` cohorts in every round, cut each to its cap; return the mean share used, in a band of 5 to 95 %."""
     used = np.empty((plan.budget_cap.size, draws))
     for t, row in enumerate(budget):
         rng = _random.generator(0, "figure-caps", round_index=t)
@@ -73,18 +55,18 @@ def drawn_usage(budget: FloatArray, plan: CohortPlan, draws: int, *, budget_awar
             cohort = cut_to_cap(draw_order(row, rng, budget_aware=budget_aware), row, size, cap)
             used[t, draw] = row[cohort].sum() / cap
     low, high = np.quantile(used, (0.05, 0.95), axis=1)
-    return Usage(used.mean(axis=1), low, high)
+    return Line(np.arange(len(used), dtype=np.float64), used.mean(axis=1), low, high)
 
 
-def expected_usage(budget: FloatArray, plan: CohortPlan, game: Game, *, budget_aware: bool) -> Usage:
-    """Return the usage expected of cohorts before any is cut."""
+def expected_usage(budget: FloatArray, plan: CohortPlan, game: Game, *, budget_aware: bool) -> Line:
+    """Return the share of each cap that cohorts are expected to use before any is cut."""
     drawn = replace(game, selection="budget-aware" if budget_aware else "budget-blind")
     count = game.population.client_count
     spent = [
         float(count @ (cohort_inclusion(row, float(size), drawn) * row))
         for row, size in zip(budget, plan.cohort_size, strict=True)
     ]
-    return Usage(np.array(spent) / plan.budget_cap)
+    return Line(np.arange(len(spent), dtype=np.float64), np.array(spent) / plan.budget_cap)
 
 
 def caps_figure(found: Equilibrium, plan: CohortPlan | None) -> Figure:
@@ -113,31 +95,10 @@ def caps_figure(found: Equilibrium, plan: CohortPlan | None) -> Figure:
     note = f"{note} {how if draws else 'Usage is what is expected before a cohort is cut to fit.'}"
     note = f"{note} {merge_note(found, game)}"
     figure, (top, bottom) = style.new_figure("Cohorts under privacy caps", note=note, height_inches=6.4, num_rows=2)
-    top.plot(plan.cohort_size, color=style.INK, linewidth=1.8, marker="o", markersize=3.5)
-    top.set_ylim(0.0, 1.12 * float(plan.cohort_size.max()))
-    top.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    style.plain_ticks(top.yaxis)
-    top.set_ylabel("clients drawn, $K_t$", color=style.INK)
+    sizes = {"clients drawn": Line(np.arange(plan.cohort_size.size, dtype=np.float64), plan.cohort_size)}
+    draw_lines(top, sizes, "clients drawn, $K_t$", from_zero=True)
     first, last = _format.amount(plan.budget_cap[0]), _format.amount(plan.budget_cap[-1])
     style.caption(top, f"Cohort size under a cap of {first} in round 0 and {last} in the last")
-    style.round_axis(top, plan.cohort_size.size, label="")
-    draw_usage(bottom, usage)
+    draw_lines(bottom, usage, "privacy usage Σρ / $B_t$", level=("the cap", 1.0), is_share=True)
     style.caption(bottom, "Share of the cap used: mean and 5–95 % of draws" if draws else "Share used, expected")
     return figure
-
-
-def draw_usage(axes: Axes, usage: Mapping[str, Usage]) -> None:
-    """Draw the share of the cap that cohorts use, by sampler."""
-    drawn = [np.array([1.0])]
-    for name, look in line_styles(usage).items():
-        one = usage[name]
-        if one.low is not None and one.high is not None:
-            axes.fill_between(range(one.middle.size), one.low, one.high, color=look.colour, alpha=0.25, lw=0)
-        axes.plot(one.middle, **{**look.line, "linewidth": 1.8}, marker=style.marker(one.middle.size), markersize=4)
-        drawn += [path for path in (one.low, one.high, one.middle) if path is not None]
-    axes.axhline(1.0, color=style.INK, linewidth=1.0, linestyle=style.DASHES, label="the cap")
-    style.span(axes, np.concatenate(drawn))
-    style.percent_ticks(axes.yaxis)
-    axes.set_ylabel("privacy usage Σρ / $B_t$", color=style.INK)
-    style.round_axis(axes, drawn[-1].size)
-    style.legend(axes)

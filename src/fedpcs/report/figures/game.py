@@ -1,7 +1,7 @@
 """The figures of a solved game as PNG files: convergence, budgets, rewards, response modes, welfare and caps.
 
 Every figure is a function from the result to a `Figure`, so what is drawn can be checked number by number.
-Only `draw_all` touches the disk. Populations of many types are drawn as quantile bands.
+Only `draw_all` touches the disk.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from fedpcs import _format
@@ -22,8 +20,9 @@ from fedpcs.game.sampling_ratio import CohortPlan
 from fedpcs.report import style
 from fedpcs.report.figures.caps import caps_figure
 from fedpcs.report.figures.game_comparison import response_figure, welfare_figure
+from fedpcs.report.figures.lines import Line, draw_lines, lines_figure
+from fedpcs.report.palette import LineStyle
 
-_MOST_LINES = 300
 _MOST_SWEEP_LINES = 40
 _MOST_PAID_TYPES = 20_000
 
@@ -55,24 +54,36 @@ def draw_all(found: Equilibrium, plan: CohortPlan | None, folder: Path) -> list[
 def mean_field_figure(found: Equilibrium) -> Figure:
     """Draw φ(t) sweep by sweep, the last one on top (paper, Fig. 3)."""
     history, mean = found.history, found.profile.mean_budget
-    figure, (axes,) = style.new_figure("Mean budget by sweep", note=_certificate_text(found))
+    rounds = np.arange(mean.size, dtype=np.float64)
+    figure, (axes,) = style.new_figure("Mean budget before the first sweep and after each", note=_certificate(found))
     shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_SWEEP_LINES)).round().astype(int))
-    for index in shown[:-1]:
-        colour, label = (style.VERMILION, "before the first") if index == 0 else (style.PALE, "_")
-        axes.plot(history[index], color=colour, linewidth=1.0, label=label)
-    axes.plot(history[-1], color=style.BLUE, linewidth=2.6, marker=style.marker(mean.size), label="last sweep")
+    axes.plot(history[shown].T, color=style.PALE, linewidth=1.0, label="_")
+    lines = {"before the first": Line(rounds, history[0]), "last sweep": Line(rounds, history[-1])}
     # Stationary responses follow an announced mean; played out, the same retentions create another one.
     if np.abs(mean - history[-1]).max() > 0.02 * np.ptp(history):
-        axes.plot(mean, color=style.INK, linewidth=1.6, linestyle=style.DASHES, label="played")
+        lines["played"] = Line(rounds, mean)
+    draw_lines(axes, lines, "mean budget φ(t), ρ of zCDP", styles=_styles(lines))
     style.span(axes, np.vstack((history, mean)))
-    axes.set_ylabel("mean budget φ(t), ρ of zCDP", color=style.INK)
-    style.caption(axes, "Mean privacy budget before the first sweep and after each")
-    style.round_axis(axes, mean.size)
-    style.legend(axes)
     return figure
 
 
-def _certificate_text(found: Equilibrium) -> str:
+def _styles(names: dict[str, Line]) -> dict[str, LineStyle]:
+    """Return styles for lines that are no samplers, the strongest for the one a figure is about."""
+    looks = {
+        "before the first": (style.VERMILION, "solid", 1.2),
+        "last sweep": (style.BLUE, "solid", 2.6),
+        "played": (style.INK, style.DASHES, 1.6),
+        "mean": (style.INK, "solid", 2.6),
+        "least averse quarter": (style.GREEN, "solid", 1.8),
+        "most averse quarter": (style.VERMILION, "solid", 1.8),
+        "rewards announced": (style.BLUE, "solid", 2.2),
+        "of it, rewards": (style.DARK_ORANGE, "solid", 1.2),
+        "cost": (style.INK, "solid", 2.2),
+    }
+    return {name: LineStyle(name, *looks[name]) for name in names}
+
+
+def _certificate(found: Equilibrium) -> str:
     sweeps = f"{found.iterations} sweep{'s' if found.iterations != 1 else ''}"
     gain = _format.gain(found.certificate.relative)
     if found.settled_by == "search":
@@ -86,83 +97,38 @@ def _certificate_text(found: Equilibrium) -> str:
 
 
 def budget_figure(found: Equilibrium) -> Figure:
-    """Draw all clients' budgets, coloured by aversion, or quantile bands of many; their mean on top."""
-    mean = found.profile.mean_budget
-    figure, (axes,) = style.new_figure("Budgets over rounds")
-    is_few = found.game.population.num_types <= _MOST_LINES
-    if is_few:
-        _draw_each(figure, axes, found)
-    else:
-        _draw_bands(axes, found)
-    axes.plot(mean, color="white", linewidth=5.0, label="_")
-    axes.plot(mean, color=style.INK, linewidth=2.6, marker=style.marker(mean.size), label="mean")
-    axes.set_ylabel("privacy budget, ρ of zCDP", color=style.INK)
-    style.round_axis(axes, mean.size)
-    if not is_few:
-        style.legend(axes)
-    return figure
-
-
-def _draw_each(figure: Figure, axes: Axes, found: Equilibrium) -> None:
+    """Draw clients' mean budget in a band of most clients, and the means of those most and least averse."""
     budget, crowd = found.profile.budget, found.game.population
-    rounds = np.arange(budget.shape[0])
-    lines = LineCollection(
-        [np.column_stack((rounds, path)) for path in budget.T],
-        array=crowd.privacy_aversion,
-        cmap="viridis",
-        clim=(0.0, 1.0),
-        linewidths=1.0,
-        alpha=0.8,
-    )
-    axes.add_collection(lines)
-    style.span(axes, budget)
-    bar = figure.colorbar(lines, ax=axes, pad=0.02, aspect=30)
-    bar.set_label("privacy aversion ψ", color=style.INK)
-    bar.outline.set_visible(False)
-    style.caption(axes, f"One line per {'client' if crowd.is_individual else 'type of client'}; thick: their mean")
-
-
-def _draw_bands(axes: Axes, found: Equilibrium) -> None:
-    budget, crowd = found.profile.budget, found.game.population
+    rounds = np.arange(len(budget), dtype=np.float64)
     # Equal weights need no sorting, which a million clients would feel.
     weight = None if crowd.is_individual else crowd.weight
 
     def quantiles(values: FloatArray, *levels: float) -> FloatArray:
         return np.quantile(values, levels, weights=weight, method="inverted_cdf")
 
-    low, lower, upper, high = np.array([quantiles(row, 0.05, 0.25, 0.75, 0.95) for row in budget]).T
-    axes.fill_between(range(len(low)), low, high, color=style.PALE, alpha=0.45, linewidth=0)
-    axes.fill_between(range(len(low)), lower, upper, color=style.PALE, linewidth=0)
+    low, high = np.array([quantiles(row, 0.05, 0.95) for row in budget]).T
     edges = quantiles(crowd.privacy_aversion, 0.25, 0.75)
-    for who, colour, label in (
-        (crowd.privacy_aversion <= edges[0], style.GREEN, "least averse quarter"),
-        (crowd.privacy_aversion >= edges[1], style.VERMILION, "most averse quarter"),
+    lines = {"mean": Line(rounds, found.profile.mean_budget, low, high)}
+    for name, who in (
+        ("least averse quarter", crowd.privacy_aversion <= edges[0]),
+        ("most averse quarter", crowd.privacy_aversion >= edges[1]),
     ):
-        axes.plot(budget @ (crowd.weight * who / crowd.weight[who].sum()), color=colour, linewidth=1.8, label=label)
-    style.span(axes, np.array([low, high]))
-    what = f"{crowd.num_types:,} {'clients' if crowd.is_individual else 'types of client'}"
-    style.caption(axes, f"{what}: light band 5–95 % of clients, dark 25–75 %, lines are means")
+        lines[name] = Line(rounds, budget @ (crowd.weight * who / crowd.weight[who].sum()))
+    note = "Means over clients; the band holds 5 to 95 % of them."
+    return lines_figure("Budgets over rounds", lines, "privacy budget, ρ of zCDP", note=note, styles=_styles(lines))
 
 
 def reward_figure(found: Equilibrium) -> Figure:
     """Draw the rewards R_t above and what each round costs the server below, payments set apart."""
-    path, cost, rounds = found.reward.path, found.cost, found.cost.size
-    paid = payments(found)
+    rounds = np.arange(found.cost.size, dtype=np.float64)
     note = "" if found.reward.is_settled else f"The {found.reward.policy} policy's own iteration did not come to rest."
     figure, (top, bottom) = style.new_figure("Rewards and cost", note=note, height_inches=6.2, num_rows=2)
-    top.plot(path, color=style.BLUE, linewidth=2.2, marker=style.marker(rounds), clip_on=False)
-    style.span(top, path, from_zero=True)
-    top.set_ylabel("reward $R_t$\n(per unit of budget)", color=style.INK)
+    rewards = {"rewards announced": Line(rounds, found.reward.path)}
+    draw_lines(top, rewards, "reward $R_t$\n(per unit of budget)", styles=_styles(rewards), from_zero=True)
     style.caption(top, f"Rewards announced (policy: {found.reward.policy})")
-    bottom.fill_between(range(rounds), paid, color=style.ORANGE, alpha=0.35, linewidth=0)
-    bottom.plot(paid, color=style.DARK_ORANGE, linewidth=1.2, label="of it, rewards")
-    bottom.plot(cost, color=style.INK, linewidth=2.2, marker=style.marker(rounds), label="cost")
-    style.span(bottom, cost, from_zero=True)
-    bottom.set_ylabel("cost per round", color=style.INK)
+    costs = {"of it, rewards": Line(rounds, payments(found)), "cost": Line(rounds, found.cost)}
+    draw_lines(bottom, costs, "cost per round", styles=_styles(costs), from_zero=True)
     style.caption(bottom, "The server's expected cost: accuracy lost plus rewards paid, as it weighs them")
-    style.legend(bottom)
-    style.round_axis(top, rounds, label="")
-    style.round_axis(bottom, rounds)
     return figure
 
 

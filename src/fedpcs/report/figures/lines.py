@@ -1,24 +1,146 @@
-"""Lines of a study's figures: a sampler's style for its line, and as many points as a screen shows."""
+"""Lines beside one another, most of them a mean in its band: what nearly every figure of results is."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from fedpcs._validate import FloatArray
 from fedpcs.report import style
 from fedpcs.report.page import NothingToDraw
 from fedpcs.report.palette import LineStyle, line_styles
-from fedpcs.studies.results import Group, OfRound, Track, at_common_rounds, mean_track
+from fedpcs.studies.results import Group, OfRound, Series, at_common_rounds
 from fedpcs.trial.config import RunConfig
 
 _MOST_POINTS = 300
-# Up to so many bands have room beside one another.
-_FEW_BANDS = 4
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, (points,) each.
+
+    Attributes:
+        places: Where along x.
+        middle: The line itself.
+        low: The lower end of a band around it; None without a band.
+        high: The upper end.
+    """
+
+    places: FloatArray
+    middle: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+def mean_line(places: FloatArray, values: FloatArray) -> Line:
+    """Return the mean of (repeats, points) values, in a band from the least to the greatest if there are several."""
+    if len(values) == 1:
+        return Line(places, values[0])
+    return Line(places, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+
+
+def lines_figure(title: str, lines: Mapping[str, Line], ylabel: str, *, note: str = "", **look: Any) -> Figure:
+    """Draw lines by name in a figure of their own; `look` is what `draw_lines` is told."""
+    figure, (axes,) = style.new_figure(title, note=note, height_inches=3.4 + 0.12 * len(lines))
+    draw_lines(axes, lines, ylabel, **look)
+    return figure
+
+
+def draw_lines(
+    axes: Axes,
+    lines: Mapping[str, Line],
+    ylabel: str,
+    *,
+    xlabel: str = "round",
+    styles: Mapping[str, LineStyle] | None = None,
+    level: tuple[str, float] | None = None,
+    from_zero: bool = False,
+    is_share: bool = False,
+    log_floor: float | None = None,
+) -> None:
+    """Draw lines by name.
+
+    Args:
+        axes: Where.
+        lines: What.
+        ylabel: The quantity.
+        xlabel: What the places are.
+        styles: By name; the palette's if absent.
+        level: A label and a value, drawn across.
+        from_zero: Whether zero must be seen.
+        is_share: Whether values are shares, to be read in per cent.
+        log_floor: The least value of a log scale; None for a plain one.
+    """
+    styles, heights = line_styles(lines) if styles is None else styles, [np.zeros(0)]
+    for name, line in lines.items():
+        shown, look = _shown(line, log_floor), styles[name]
+        axes.plot(shown.places, shown.middle, marker=style.marker(shown.places.size), markersize=3.5, **look.line)
+        heights.append(shown.middle)
+        if shown.low is not None and shown.high is not None:
+            axes.fill_between(shown.places, shown.low, shown.high, color=look.colour, alpha=0.1, linewidth=0)
+            heights += [shown.low, shown.high]
+    if level is not None:
+        axes.axhline(level[1], color=style.INK, linewidth=1.0, linestyle=style.DASHES, label=level[0])
+        heights.append(np.array([level[1]]))
+    every = np.concatenate(heights)
+    if log_floor is None:
+        style.span(axes, every, from_zero=from_zero)
+    else:
+        axes.set_yscale("log")
+        style.log_ticks(axes.yaxis, log_floor, float(np.nanmax(every)))
+    if is_share:
+        style.percent_ticks(axes.yaxis)
+    is_whole = all(np.array_equal(line.places, np.round(line.places)) for line in lines.values())
+    axes.margins(x=0.02)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=is_whole, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    axes.set_xlabel(xlabel)
+    axes.set_ylabel(ylabel)
+    style.legend(axes)
+
+
+def _shown(line: Line, floor: float | None) -> Line:
+    """Return evenly spaced points of a long line, its first and last among them; none below the floor."""
+    kept = np.unique(np.linspace(0, line.places.size - 1, min(line.places.size, _MOST_POINTS)).round().astype(int))
+
+    def thinned(values: FloatArray) -> FloatArray:
+        return np.asarray(values[kept] if floor is None else np.maximum(values[kept], floor))
+
+    low, high = (None if values is None else thinned(values) for values in (line.low, line.high))
+    return Line(line.places[kept], thinned(line.middle), low, high)
+
+
+def rounds_figure(group: Group, number: OfRound, title: str, ylabel: str, *, note: str = "", **look: Any) -> Figure:
+    """Draw a number of every round by sampler: its mean over seeds at the rounds all seeds have.
+
+    Raises:
+        NothingToDraw: No round has it.
+    """
+    lines = {name: line for name, line in lines_of(group, number).items() if line.places.size}
+    if not lines:
+        raise NothingToDraw("No round that is done has this number.")
+    if any(line.low is not None for line in lines.values()):
+        note = f"{note} Mean over seeds, in a band from the least to the greatest.".strip()
+    return lines_figure(title, lines, ylabel, note=note, styles=styles_of(group), **look)
+
+
+def lines_of(group: Group, number: OfRound) -> dict[str, Line]:
+    """Return a number of every round by sampler, for those that have it."""
+    return {series.sampler: line for series in group.series if (line := line_of([series], number)) is not None}
+
+
+def line_of(samplers: list[Series], number: OfRound) -> Line | None:
+    """Return a number of every round, over all seeds of some samplers; None if no trial has it."""
+    tracks = [track for series in samplers for track in series.settled_tracks(number)]
+    if not tracks:
+        return None
+    table = at_common_rounds(tracks)
+    return mean_line(table[0], table[1:])
 
 
 def config_of(group: Group) -> RunConfig:
@@ -26,87 +148,6 @@ def config_of(group: Group) -> RunConfig:
     return group.series[0].trials[0].cell.config
 
 
-def num_rounds(group: Group) -> int:
-    """Return how many rounds the longest of the trials is to have."""
-    return max(one.cell.config.rounds for series in group.series for one in series.trials)
-
-
 def styles_of(group: Group) -> dict[str, LineStyle]:
     """Return every sampler's style, by its name."""
     return line_styles(series.sampler for series in group.series)
-
-
-def mean_tracks(group: Group, number: OfRound) -> dict[str, Track]:
-    """Return the mean over seeds of a number over rounds, for every sampler that has it."""
-    found = {series.sampler: series.settled_tracks(number) for series in group.series}
-    means = {name: mean_track(tracks) for name, tracks in found.items() if tracks}
-    return {name: mean for name, mean in means.items() if not mean.is_empty}
-
-
-def thinned(track: Track) -> Track:
-    """Return evenly spaced points of a long track, its first and last among them."""
-    if track.rounds.size <= _MOST_POINTS:
-        return track
-    kept = np.unique(np.linspace(0, track.rounds.size - 1, _MOST_POINTS).round().astype(int))
-    return Track(track.rounds[kept], track.values[kept])
-
-
-def draw_line(axes: Axes, track: Track, style_of_it: LineStyle, **changes: Any) -> None:
-    """Draw a track in a sampler's style; a handful of points get dots, so that one alone is seen."""
-    shown = thinned(track)
-    how = {**style_of_it.line, "marker": style.marker(shown.rounds.size), "markersize": 3.5, **changes}
-    axes.plot(shown.rounds, shown.values, **how)
-
-
-def draw_each(axes: Axes, group: Group, tracks: Mapping[str, Track], *, from_zero: bool = False) -> None:
-    """Draw a track for each sampler, and fit y to them."""
-    styles = styles_of(group)
-    for name, track in tracks.items():
-        draw_line(axes, track, styles[name])
-    style.span(axes, joined(tracks), from_zero=from_zero)
-
-
-def joined(tracks: Mapping[str, Track]) -> FloatArray:
-    """Return all values of some tracks."""
-    return np.concatenate([track.values for track in tracks.values()])
-
-
-def evaluated(group: Group, number: OfRound) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return (rounds,) and (seeds, rounds) of a number by sampler, at the rounds that all seeds have."""
-    tracks = {series.sampler: series.settled_tracks(number) for series in group.series}
-    tables = {name: at_common_rounds(found) for name, found in tracks.items() if found}
-    return {name: (table[0], table[1:]) for name, table in tables.items()}
-
-
-def curves_figure(curves: Mapping[str, tuple[FloatArray, FloatArray]], title: str, label: str) -> tuple[Figure, Axes]:
-    """Draw a quantity of evaluated rounds by sampler: the mean over seeds, in a band of one standard deviation.
-
-    Args:
-        curves: (rounds,) and (seeds, rounds), by sampler.
-        title: What is shown.
-        label: The quantity.
-
-    Raises:
-        NothingToDraw: No round was evaluated.
-    """
-    shown = {name: one for name, one in curves.items() if one[0].size}
-    if not shown:
-        raise NothingToDraw(f"No round has been evaluated yet: there is no {label} to draw.")
-    has_bands = any(len(values) > 1 for _, values in shown.values())
-    note = "Mean over seeds, in a band of one standard deviation." if has_bands else ""
-    figure, (axes,) = style.new_figure(title, note=note, height_inches=3.5)
-    styles, ends = line_styles(curves), []
-    for name, (rounds, values) in shown.items():
-        middle = values.mean(axis=0)
-        spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(rounds.size)
-        low, high = thinned(Track(rounds, middle - spread)), thinned(Track(rounds, middle + spread))
-        alpha = 0.15 if len(shown) <= _FEW_BANDS else 0.07
-        axes.fill_between(low.rounds, low.values, high.values, color=styles[name].colour, alpha=alpha, linewidth=0)
-        draw_line(axes, Track(rounds, middle), styles[name])
-        ends += [low.values, high.values, middle]
-    every = np.concatenate(ends)
-    style.span(axes, every)
-    style.round_axis(axes, 1 + int(max(rounds.max() for rounds, _ in shown.values())))
-    axes.set_ylabel(label, color=style.INK)
-    style.legend(axes)
-    return figure, axes

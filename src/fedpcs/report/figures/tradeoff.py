@@ -52,7 +52,7 @@ def tradeoff_figure(points: Sequence[TradeOff], against: Cost, title: str, note:
         seen += [*way[:, 0], cost]
     _fit_costs(axes, np.array(seen), _AGAINST[against])
     style.percent_ticks(axes.yaxis)
-    axes.set_ylabel("accuracy, mean ± 1 std", color=style.INK)
+    axes.set_ylabel("accuracy, mean ± 1 std")
     named = [Line2D([], [], marker="o", **styles[name].line) for name in dict.fromkeys(one.label for one in costs)]
     rules = [
         Line2D([], [], marker=shape, color=style.INK, linestyle="", label=short(rule)) for rule, shape in shapes.items()
@@ -91,4 +91,4 @@ def _fit_costs(axes: Axes, costs: FloatArray, label: str) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
         style.plain_ticks(axes.xaxis)
     axes.margins(x=0.08)
-    axes.set_xlabel(label, color=style.INK)
+    axes.set_xlabel(label)

@@ -99,7 +99,7 @@ def run_audit(mode: str, rho: Rho | float, **plan: Any) -> Audit:
     """Audit the pipeline of a privacy mode.
 
     Args:
-        mode: One of `canaries.audits()`.
+        mode: Of an audit, as `audit_named` knows it.
         rho: Budget of one round.
         plan: Fields of `AuditPlan`.
 

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from fedpcs import _validate
 from fedpcs._validate import FloatArray
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.clipping import ClippedUpdate, clip_rows, clip_update
 from fedpcs.privacy.mechanism import RecordMechanism, UpdateMechanism
-from fedpcs.privacy.modes import MODES
-from fedpcs.privacy.modes.mode import Canary, Neighbours, PrivacyMode
+from fedpcs.privacy.modes import audit_named
+from fedpcs.privacy.modes.mode import Neighbours
 from fedpcs.privacy.noise import NoiseSource
 from fedpcs.studies.audit.scenario import (
     BATCH_SIZE,
@@ -64,21 +63,16 @@ class _Announced:
 _ANNOUNCED = _Announced()
 
 
-def audits() -> dict[str, tuple[PrivacyMode, Canary]]:
-    """Return every audit of every privacy mode by name."""
-    return {canary.name: (mode, canary) for mode in MODES.values() for canary in mode.canaries}
-
-
 def make_scenario(name: str, budget: Rho) -> Scenario:
     """Return the honest pipeline of an audit and its worst neighbours.
 
     Args:
-        name: Of a privacy mode, or of one of its special cases: a key of `audits()`.
+        name: Of a privacy mode, or of one of its special cases: whatever `audit_named` knows.
         budget: ρ of one round.
     """
     if not budget > Rho(0):
         raise InvalidInput(f"rho must be above 0, got {budget}. With nothing to spend nothing is released.")
-    mode, canary = audits()[_validate.choice("mode", name, audits())]
+    mode, canary = audit_named(name)
     mechanism = mode.mechanism(_ANNOUNCED, budget, NUM_RECORDS)
     if isinstance(mechanism, UpdateMechanism):
         # σ² = Δ²/(2ρ): at ρ = 1/2 it is Δ².

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from fedpcs import _format
+from fedpcs._check import Check, noted
 from fedpcs._plugins import pip_install
 from fedpcs._threads import num_cores
-from fedpcs.trial.check import Check, noted
 
 _LIBRARIES = {
     "numpy": "numpy",

@@ -15,10 +15,10 @@ from torch.nn import functional
 
 from fedpcs._validate import FloatArray
 from fedpcs.learning.client import ClientSide
+from fedpcs.learning.device import one_thread
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.learning.models import make_model
 from fedpcs.learning.protocol import Task
-from fedpcs.learning.threads import one_thread
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.modes.no_privacy import NO_PRIVACY
 from fedpcs.trial.assemble import client_plan

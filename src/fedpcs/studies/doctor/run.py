@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedpcs import _format
+from fedpcs._check import Check, noted
 from fedpcs._threads import num_cores
 from fedpcs.privacy.conversion import to_epsilon
 from fedpcs.sampling import disclosure, settle_rule
@@ -16,7 +17,6 @@ from fedpcs.studies.doctor.norms import Norms, measured_norms
 from fedpcs.studies.estimate import measure, seconds_of
 from fedpcs.studies.promise import promise
 from fedpcs.trial.assemble import dealt_out, delta_note, device_of, load_for, sampler_of
-from fedpcs.trial.check import Check, noted
 from fedpcs.trial.preflight import try_out, untrained_classes
 from fedpcs.trial.schedule import make_schedule
 

@@ -6,15 +6,16 @@ import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fedpcs._stop_signal import stop_signal
 from fedpcs.learning.layout import Values
 from fedpcs.trial import checkpoint
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.observer import Silent
+from fedpcs.trial.progress import Silent
 from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.run_store import RunStore
-from fedpcs.trial.stop_signal import stop_signal
+from fedpcs.trial.session import Session, open_session
 from fedpcs.trial.store import TrialStore
-from fedpcs.trial.train import Session, open_session, train
+from fedpcs.trial.train import train
 
 
 @dataclass

@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from fedpcs.report import style
-from fedpcs.report.figures.lines import config_of, curves_figure, evaluated
+from fedpcs.report.figures.lines import config_of, rounds_figure
 from fedpcs.studies.results import Group
 
 TOPIC, ORDER = "Accuracy over rounds", 10
@@ -11,8 +10,5 @@ TOPIC, ORDER = "Accuracy over rounds", 10
 
 def draw(group: Group) -> Figure:
     """Draw a line for each sampler."""
-    figure, axes = curves_figure(
-        evaluated(group, lambda line: line.accuracy), TOPIC, f"accuracy on {config_of(group).data.evaluated_on}"
-    )
-    style.percent_ticks(axes.yaxis)
-    return figure
+    label = f"accuracy on {config_of(group).data.evaluated_on}"
+    return rounds_figure(group, lambda line: line.accuracy, TOPIC, label, is_share=True)

@@ -1,19 +1,19 @@
 """What privacy clients have spent, round by round: the greatest and the median ε."""
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs import _format
 from fedpcs.report import style
-from fedpcs.report.figures.lines import config_of, draw_line, num_rounds, styles_of
+from fedpcs.report.figures.lines import Line, config_of, lines_figure, styles_of
 from fedpcs.report.page import NothingToDraw
-from fedpcs.studies.results import Group, Series, Track, at_common_rounds
+from fedpcs.report.palette import LineStyle
+from fedpcs.studies.results import Group, Series, at_common_rounds
 
 TOPIC, ORDER = "Privacy spent over rounds", 30
 
 
 def draw(group: Group) -> Figure:
-    """Draw ε at the study's δ of the client that has spent most, and fainter of the median one."""
+    """Draw ε at the study's δ of the client that has spent most, and of the median one."""
     charged = [
         one
         for one in group.series
@@ -23,35 +23,32 @@ def draw(group: Group) -> Figure:
     if not charged:
         reason = "without privacy (mode none) no budget is charged" if not privacy.is_private else "nobody is charged"
         raise NothingToDraw(f"Nothing is spent: {reason}.")
-    note = "Over the clients charged so far and over seeds: the greatest; fainter, the median."
+    note = "Of the clients charged so far: the greatest over seeds; dashed, the median, mean over seeds."
     level = privacy.protection.level
     if level is not None and not level.is_proven:
         note += f" No guarantee: {level.caveat}."
-    figure, (axes,) = style.new_figure(TOPIC, note=note, height_inches=3.5)
-    styles, shown = styles_of(group), [0.0]
+    shown: list[tuple[LineStyle, Line]] = []
     for series in charged:
-        greatest, median = greatest_of(series), median_of(series)
-        draw_line(axes, greatest, styles[series.sampler])
-        draw_line(axes, median, styles[series.sampler], linewidth=0.9, alpha=0.5, marker="", label="_")
-        shown += [*greatest.values, *median.values]
-    if privacy.limit_epsilon is not None:
-        limit = float(privacy.limit_epsilon)
-        axes.axhline(limit, color=style.INK, linewidth=1.0, linestyle=style.DASHES, label="limit")
-        shown.append(limit)
-    style.span(axes, np.array(shown), from_zero=True)
-    axes.set_ylabel(f"ε spent so far, at δ = {_format.amount(float(privacy.delta))}", color=style.INK)
-    style.round_axis(axes, num_rounds(group))
-    style.legend(axes)
-    return figure
+        look = styles_of(group)[series.sampler]
+        shown += [(look, greatest_of(series)), (look.beside("median", style.DASHES), median_of(series))]
+    return lines_figure(
+        TOPIC,
+        {look.label: line for look, line in shown},
+        f"ε spent so far, at δ = {_format.amount(float(privacy.delta))}",
+        note=note,
+        styles={look.label: look for look, _ in shown},
+        level=None if privacy.limit_epsilon is None else ("limit", float(privacy.limit_epsilon)),
+        from_zero=True,
+    )
 
 
-def greatest_of(series: Series) -> Track:
+def greatest_of(series: Series) -> Line:
     """Return the greatest ε over clients and seeds, by round."""
     table = at_common_rounds(series.settled_tracks(lambda line: line.spent.epsilon.maximum))
-    return Track(table[0], table[1:].max(axis=0))
+    return Line(table[0], table[1:].max(axis=0))
 
 
-def median_of(series: Series) -> Track:
+def median_of(series: Series) -> Line:
     """Return the median client's ε, the mean over seeds, by round."""
     table = at_common_rounds(series.settled_tracks(lambda line: line.spent.epsilon.median))
-    return Track(table[0], table[1:].mean(axis=0))
+    return Line(table[0], table[1:].mean(axis=0))

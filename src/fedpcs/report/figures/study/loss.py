@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from fedpcs.report.figures.lines import config_of, curves_figure, evaluated
+from fedpcs.report.figures.lines import config_of, rounds_figure
 from fedpcs.studies.results import Group
 
 TOPIC, ORDER = "Loss over rounds", 20
@@ -10,6 +10,5 @@ TOPIC, ORDER = "Loss over rounds", 20
 
 def draw(group: Group) -> Figure:
     """Draw a line for each sampler."""
-    return curves_figure(
-        evaluated(group, lambda line: line.loss), TOPIC, f"cross-entropy on {config_of(group).data.evaluated_on}"
-    )[0]
+    label = f"cross-entropy on {config_of(group).data.evaluated_on}"
+    return rounds_figure(group, lambda line: line.loss, TOPIC, label)

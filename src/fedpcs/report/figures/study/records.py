@@ -21,4 +21,4 @@ def draw(group: Group) -> Figure:
         )
     first = min(known, key=lambda one: one.seed)
     text = f"{split_text(config_of(group).data)}, seed {first.seed}"
-    return partition_figure(np.array(first.label_counts), text, with_numbers=False)
+    return partition_figure(np.array(first.label_counts), text)

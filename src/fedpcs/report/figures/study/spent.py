@@ -2,7 +2,6 @@
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
@@ -10,11 +9,10 @@ from fedpcs.errors import CorruptFile, FedpcsError
 from fedpcs.privacy.budget import Rho
 from fedpcs.privacy.conversion import Method, to_epsilon
 from fedpcs.privacy.ledger import PrivacyLedger
-from fedpcs.report import style
-from fedpcs.report.figures.lines import styles_of, thinned
+from fedpcs.report.figures.lines import Line, config_of, lines_figure, styles_of
 from fedpcs.report.page import NothingToDraw
-from fedpcs.studies.results import Group, Series, Track, TrialData
-from fedpcs.trial.round_log import known_client
+from fedpcs.studies.results import Group, Series, TrialData
+from fedpcs.trial.rounds.results import known_client
 
 TOPIC, ORDER = "Privacy spent by each client", 35
 _WIDE_RANGE = 10.0  # of samplers' greatest ε, beyond which the lesser would lie on the axis
@@ -33,28 +31,26 @@ def draw(group: Group) -> Figure:
     if not spent or max(greatest) == 0.0:
         reason = "; ".join(f"{name}: {error}" for name, error in unread.items())
         raise NothingToDraw(reason or "No client has spent anything in a trial that is done.")
-    delta = _format.amount(float(group.series[0].trials[0].cell.config.privacy.delta))
+    delta = _format.amount(float(config_of(group).privacy.delta))
     note = "Finished trials of all seeds together. Clients never drawn spent nothing."
     note += "".join(f" Not drawn, as a ledger cannot be read: {name}: {error}" for name, error in unread.items())
-    figure, (axes,) = style.new_figure(TOPIC, note=note, height_inches=3.5)
-    styles, is_log = styles_of(group), max(greatest) > _WIDE_RANGE * min(greatest) > 0.0
-    for name, values in spent.items():
-        shown = thinned(Track((np.arange(values.size) + 1.0) / values.size, values))
-        drawn = np.where(shown.values > 0.0, shown.values, np.nan) if is_log else shown.values
-        axes.plot(shown.rounds, drawn, **styles[name].line)
-    every = np.concatenate(list(spent.values()))
-    if is_log:
-        axes.set_yscale("log")
-        style.log_ticks(axes.yaxis, float(every[every > 0.0].min()), float(every.max()))
-    else:
-        style.span(axes, every, from_zero=True)
-    axes.set_xlim(-0.01, 1.01)
-    axes.xaxis.set_major_locator(MultipleLocator(0.25))
-    style.percent_ticks(axes.xaxis)
-    axes.set_xlabel("clients, from the least spent to the most", color=style.INK)
-    axes.set_ylabel(f"ε of a client at δ = {delta}{', log scale' if is_log else ''}", color=style.INK)
-    style.legend(axes)
-    return figure
+    is_log = max(greatest) > _WIDE_RANGE * min(greatest) > 0.0
+    floor = min(float(values[values > 0.0].min()) for values in spent.values()) if is_log else None
+    return lines_figure(
+        TOPIC,
+        {name: _line(values, is_log) for name, values in spent.items()},
+        f"ε of a client at δ = {delta}{', log scale' if is_log else ''}",
+        note=note,
+        xlabel="clients in %, from the least spent to the most",
+        styles=styles_of(group),
+        from_zero=True,
+        log_floor=floor,
+    )
+
+
+def _line(values: FloatArray, is_log: bool) -> Line:
+    places = 100.0 * np.arange(1, values.size + 1) / values.size
+    return Line(places, np.where(values > 0.0, values, np.nan) if is_log else values)
 
 
 def _without_folders(text: str, series: Series) -> str:

@@ -1,4 +1,4 @@
-"""A round's line for the log, and what clients have spent so far, made of the server's state."""
+"""What is written of rounds and trials, made of the server's state: a round's line for the log, a trial's result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,45 @@ from fedpcs._files import NEW_RUN
 from fedpcs._outside import printable
 from fedpcs.engines.base import Score
 from fedpcs.errors import CorruptFile
+from fedpcs.learning.layout import Values
 from fedpcs.learning.server_values import Heard, OpenRound, ServerPlan, ServerState, Step
 from fedpcs.privacy.budget import NANOS_PER_UNIT, Rho
-from fedpcs.sampling import report_round
-from fedpcs.trial.records import Attempt, DrawSummary, Missed, RoundRecord, Spent, Spread, StepSummary
+from fedpcs.sampling import disclosure, report_round
+from fedpcs.trial.config import RunConfig
+from fedpcs.trial.records import (
+    Attempt,
+    DrawSummary,
+    GameSummary,
+    Missed,
+    RoundRecord,
+    Spent,
+    Spread,
+    StepSummary,
+    TrialResult,
+)
+from fedpcs.trial.schedule import selection_of
 
 # Refusals spelled out in one line of the log; the rest are counted.
 _MOST_SPELLED_OUT = 20
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A trial that has come to its end.
+
+    Attributes:
+        state: After the last round.
+        model: The parameters it leaves behind.
+        score: Their score on the test records.
+        spent: What clients have spent.
+        ended_by: "rounds", or "budget" if nobody could afford another round.
+    """
+
+    state: ServerState
+    model: Values
+    score: Score
+    spent: Spent
+    ended_by: str
 
 
 def finite_or_none(value: float) -> float | None:
@@ -131,4 +163,43 @@ def round_record(
         loss=None if score is None else finite_or_none(score.loss),
         spent=spent,
         **extra,
+    )
+
+
+def trial_result(
+    config: RunConfig,
+    plan: ServerPlan,
+    finished: Finished,
+    num_tests: int,
+    label_counts: list[list[int]] | None = None,
+) -> TrialResult:
+    """Return what a trial of one sampler and one seed came to, under the schedule of its plan."""
+    is_listed = plan.num_clients <= 10_000
+    tally, schedule = finished.state.tally, plan.schedule
+    return TrialResult(
+        sampler=config.sampling.samplers[0],
+        seed=plan.seed,
+        accuracy=finished.score.accuracy,
+        loss=finite_or_none(finished.score.loss),
+        rounds=finished.state.next_round,
+        ended_by=finished.ended_by,
+        spent=finished.spent,
+        delta=float(config.privacy.delta),
+        paid=finished.state.paid,
+        game=GameSummary(
+            standing=schedule.standing,
+            behaviour=config.game.behaviour,
+            selection=selection_of(config, plan.sampler),
+            exploitability=schedule.exploitability,
+            settled_by=schedule.settled_by,
+            reward=schedule.reward.tolist(),
+            mean_budget=schedule.mean_budget.tolist(),
+        ),
+        num_test=num_tests,
+        num_parameters=plan.layout.num_parameters,
+        num_left=int(finished.state.has_left.sum()),
+        times_designed=tally.designed.tolist() if is_listed else None,
+        times_drawn=tally.drawn.tolist() if is_listed else None,
+        label_counts=label_counts,
+        disclosure=disclosure(plan.sampler).label,
     )

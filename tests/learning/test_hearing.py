@@ -6,9 +6,9 @@ import numpy as np
 
 from fedpcs.learning.admission import Admitted
 from fedpcs.learning.aggregate import l2_norm
+from fedpcs.learning.hearing import is_new, nothing_seen, remembered, without_repeats
 from fedpcs.learning.layout import Layout
 from fedpcs.learning.protocol import ClientReport
-from fedpcs.learning.repeats import is_new, nothing_seen, remembered, without_repeats
 from fedpcs.learning.server_values import Heard, OpenRound, ServerState
 
 LAYOUT = Layout(("weight",), ((500,),))

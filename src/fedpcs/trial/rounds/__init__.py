@@ -1,0 +1,1 @@
+"""The rounds of one trial: from the first, or the last checkpoint, to the result."""
