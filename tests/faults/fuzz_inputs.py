@@ -176,7 +176,7 @@ class Bench:
 
 
 def _make(*words: object) -> None:
-    made = fedpcs_process(*words)  # in a process of its own: threads do not survive a fork
+    made = fedpcs_process(*words, seconds=1200.0)  # in a process of its own: threads do not survive a fork
     assert made.returncode == 0, made.stderr
 
 

@@ -179,12 +179,8 @@ def test_every_cell_keeps_its_own_reason(tmp_path):
 def test_games_are_solved_once(tmp_path):
     said = []
 
-    class Watcher(sweep.Silent):
-        def say(self, words):
-            said.append(words)
-
     values = {**TINY, "samplers": ["fedpcs", "random", "delta"], "set": {**TINY["set"], "privacy.mode": "paper"}}
-    solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), Watcher())
+    solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), said.append)
     assert len(said) == 2  # budget-aware, budget-blind
 
 
@@ -209,17 +205,15 @@ def test_a_game_without_an_equilibrium_costs_only_those_who_play_it(tmp_path, mo
 def test_asked_to_stop_no_further_game_is_solved(tmp_path):
     asked = threading.Event()
 
-    class Hasty(sweep.Silent):
-        said = 0
+    said = []
 
-        def say(self, words):
-            self.said += 1
-            asked.set()
+    def say(words):
+        said.append(words)
+        asked.set()
 
     values = {**TINY, "set": {**TINY["set"], "privacy.mode": "paper"}}
-    watcher = Hasty()
-    assert solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), watcher, asked) == {}
-    assert watcher.said == 1
+    assert solve_games(make_cells(make_sweep_config(values)), CellStore(tmp_path), say, asked) == {}
+    assert len(said) == 1
 
 
 def test_a_plan_counts_the_games_that_must_be_solved_first(whole, tmp_path):
@@ -325,18 +319,16 @@ def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole
     folder.mkdir(parents=True)
     went = []
 
-    class Finishing(sweep.Silent):
-        """Stands for the other command: it finishes once all other cells are done."""
-
-        def moved(self, done, running):
-            went.extend(cell.key for cell, _ in running)
-            if len(done) == len(cells) - 1 and not running:
-                shutil.copytree(store.trial_of(cells[0]).folder, folder, dirs_exist_ok=True)
-                others.close()
+    def moved(done, running):
+        """Stand for the other command: it finishes once all other cells are done."""
+        went.extend(cell.key for cell, _ in running)
+        if len(done) == len(cells) - 1 and not running:
+            shutil.copytree(store.trial_of(cells[0]).folder, folder, dirs_exist_ok=True)
+            others.close()
 
     with ExitStack() as others:
         others.enter_context(locked(folder))
-        assert run_cells(cells, mine, watcher=Finishing()) == {}
+        assert run_cells(cells, mine, moved=moved) == {}
     assert cells[0].key not in went
     assert accuracies(cells, mine) == accuracies(cells, store)
 
@@ -344,13 +336,12 @@ def test_a_cell_that_another_command_is_at_is_waited_for_and_not_run_again(whole
 def test_a_cell_that_somebody_ends_by_itself_is_told(whole, tmp_path):
     cells, _ = whole
 
-    class Ending(sweep.Silent):
-        def moved(self, done, running):
-            if running and not done:
-                for child in multiprocessing.active_children():
-                    child.terminate()
+    def moved(done, running):
+        if running and not done:
+            for child in multiprocessing.active_children():
+                child.terminate()
 
-    failures = run_cells(cells[:1], CellStore(tmp_path), num_jobs=1, watcher=Ending())
+    failures = run_cells(cells[:1], CellStore(tmp_path), num_jobs=1, moved=moved)
     assert list(failures) == [cells[0].key]
 
 

@@ -27,7 +27,7 @@ def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[
     """Run what is missing and show how it goes; return why cells could not be run, by key."""
     with SweepDisplay(plan.cells, plan.seconds) as display:
         display.say(plan.words)
-        return run_cells(plan.cells, store, data_dir, num_jobs=plan.num_jobs, watcher=display)
+        return run_cells(plan.cells, store, data_dir, num_jobs=plan.num_jobs, say=display.say, moved=display.moved)
 
 
 class _SweepFile(Record):

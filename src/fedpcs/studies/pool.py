@@ -8,12 +8,12 @@ next time.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
 from fedpcs._files import is_locked
 from fedpcs._processes import CELL, ensure_fork_server, refuse_import_of_script, start, why_no_start
@@ -27,26 +27,9 @@ from fedpcs.trial.schedule import is_played, remembered_schedule, schedule_key, 
 
 _LOOK_SECONDS = 1.0
 _STOP_SECONDS = 60.0
-
-
-class SweepWatcher(Protocol):
-    """Whom a sweep tells how it goes."""
-
-    def say(self, words: str) -> None:
-        """Something happened."""
-
-    def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
-        """So many cells are done, and these are at work, each with its rounds so far."""
-
-
-class Silent:
-    """A watcher that says nothing."""
-
-    def say(self, words: str) -> None:
-        """Say nothing."""
-
-    def moved(self, done: Sequence[Cell], running: Sequence[tuple[Cell, int]]) -> None:
-        """Say nothing."""
+Say = Callable[[str], None]
+# Is told which cells are done, and which are at work, each with its rounds so far.
+Moved = Callable[[Sequence[Cell], Sequence[tuple[Cell, int]]], None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +47,8 @@ def run_cells(
     data_dir: Path | None = None,
     *,
     num_jobs: int | None = None,
-    watcher: SweepWatcher | None = None,
+    say: Say = lambda words: None,
+    moved: Moved = lambda done, running: None,
 ) -> dict[str, str]:
     """Run what is not done yet.
 
@@ -73,7 +57,8 @@ def run_cells(
         store: Where cells are kept.
         data_dir: Where data sets lie.
         num_jobs: How many cells at a time; None: one for each core.
-        watcher: Whom to tell.
+        say: Is told what happens.
+        moved: Is told how far the sweep has come.
 
     Returns:
         Why cells could not be run, by their key.
@@ -82,13 +67,12 @@ def run_cells(
         Interrupted: Somebody asked to stop; what was done is kept.
     """
     refuse_import_of_script()
-    watcher = watcher or Silent()
     # One cell may stand at several places of a table; it is run once.
     wanted = list({cell.key: cell for cell in cells}.values())
     done = [cell for cell in wanted if store.is_done(cell)]
     missing = [cell for cell in wanted if not store.is_done(cell)]
     with stop_signal() as stopping:
-        failures = solve_games(missing, store, watcher, stopping)
+        failures = solve_games(missing, store, say, stopping)
         waiting = [cell for cell in missing if cell.key not in failures]
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["fedpcs.studies.cell_process"])
@@ -99,7 +83,7 @@ def run_cells(
                 if (cell := _take(waiting, done, store)) is None:
                     break
                 jobs.append(_start(context, cell, store, data_dir))
-            watcher.moved(done, [(job.cell, store.num_rounds_done(job.cell)) for job in jobs])
+            moved(done, [(job.cell, store.num_rounds_done(job.cell)) for job in jobs])
             wait([job.process.sentinel for job in jobs], timeout=_LOOK_SECONDS)
             if stopping.is_set():
                 _stop(jobs)
@@ -112,16 +96,14 @@ def run_cells(
                     waiting.append(job.cell)
                 elif not stopping.is_set():
                     failures[job.cell.key] = reason
-                    _fail(job.cell, reason, store, watcher)
+                    _fail(job.cell, reason, store, say)
         if stopping.is_set():
             raise Interrupted(f"stopped; {len(done)} of {len(wanted)} cells are done.")
-    watcher.moved(done, [])
+    moved(done, [])
     return failures
 
 
-def solve_games(
-    cells: Sequence[Cell], store: CellStore, watcher: SweepWatcher, stopping: Event | None = None
-) -> dict[str, str]:
+def solve_games(cells: Sequence[Cell], store: CellStore, say: Say, stopping: Event | None = None) -> dict[str, str]:
     """Solve the games that cells will need, each once, before any of them begins.
 
     Returns:
@@ -133,13 +115,13 @@ def solve_games(
         if stopping is not None and stopping.is_set():
             break
         words = f"{selection_of(config, sampler)} sampling, {config.game.behaviour} clients"
-        watcher.say(f"solving the game of {words} …")
+        say(f"solving the game of {words} …")
         try:
             remembered_schedule(store.games, config, sampler)
         except NotConverged as error:
             for cell in players:
                 failures[cell.key] = str(error)
-                _fail(cell, str(error), store, watcher)
+                _fail(cell, str(error), store, say)
     return failures
 
 
@@ -165,9 +147,9 @@ def _take(waiting: list[Cell], done: list[Cell], store: CellStore) -> Cell | Non
     return None
 
 
-def _fail(cell: Cell, reason: str, store: CellStore, watcher: SweepWatcher) -> None:
+def _fail(cell: Cell, reason: str, store: CellStore, say: Say) -> None:
     store.fail(cell, reason)
-    watcher.say(f"{cell.words}: {reason}")
+    say(f"{cell.words}: {reason}")
 
 
 def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) -> _Job:

@@ -150,10 +150,16 @@ def exchange(
 
 def _raise_if_mistaken(reply: Message | Error) -> None:
     """Raise what a client raised, if it was `WrongDevice`: Flower gives it back as words."""
-    told = reply if isinstance(reply, Error) else reply.error if reply.has_error() else None
+    told = _error_of(reply)
     _, is_mistaken, words = str(told.reason if told else "").rpartition(WRONG_DEVICE)
     if is_mistaken:
         raise WrongDevice(is_mistaken + words.rstrip("'>\n"))
+
+
+def _error_of(reply: Message | Error) -> Error | None:
+    if isinstance(reply, Error):
+        return reply
+    return reply.error if reply.has_error() else None
 
 
 def content_of(reply: Message | Error) -> RecordDict:
@@ -171,7 +177,7 @@ def content_of(reply: Message | Error) -> RecordDict:
 
 def _failure(reply: Message | Error, error: Exception) -> tuple[FailureKind, str]:
     """Return which kind of failure a reply stands for, and in words why."""
-    told = reply if isinstance(reply, Error) else reply.error if reply.has_error() else None
+    told = _error_of(reply)
     if told is None:
         return "message", str(error)[:_LONGEST_REASON]
     words = " ".join(str(told.reason or "its client app failed").split())

@@ -21,7 +21,7 @@ from flwr.simulation import run_simulation
 
 from fedpcs.engines.flower import messages
 from fedpcs.engines.flower.client_app import Member, make_client_app
-from fedpcs.engines.flower.grid_engine import exchange
+from fedpcs.engines.flower.grid_engine import content_of, exchange
 from fedpcs.errors import FedpcsError
 
 _START_SECONDS = 180.0
@@ -100,9 +100,8 @@ def _numbered(grid: Grid, num_clients: int) -> dict[int, int]:
     sent = {node: Message(RecordDict(), node, messages.HELLO, ttl=_START_SECONDS) for node in ids}
     nodes = {}
     for node, reply in exchange(grid, sent, _START_SECONDS, 0.05):
-        if isinstance(reply, Message) and reply.has_content():
-            nodes[int(messages.read_hello(reply.content).name)] = node
-        else:
-            told = reply.error if isinstance(reply, Message) else reply
-            raise FedpcsError(f"a simulated client does not start: {told.reason}")
+        try:
+            nodes[int(messages.read_hello(content_of(reply)).name)] = node
+        except ConnectionError as error:
+            raise FedpcsError(f"a simulated client does not start: {error}") from None
     return nodes
