@@ -13,10 +13,12 @@ from unittest.mock import patch
 from fedpcs.cli import main
 
 
-def fedpcs_process(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def fedpcs_process(
+    *arguments: object, cwd: Path | None = None, seconds: float = 120.0
+) -> subprocess.CompletedProcess[str]:
     """Run a command as a user does."""
     command = [sys.executable, "-c", "from fedpcs.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=seconds)
 
 
 def fedpcs(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

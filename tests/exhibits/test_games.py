@@ -37,9 +37,9 @@ def test_a_game_is_solved_and_told_once() -> None:
         mine.solve(GameSpec(2, "budget-blind", reward=(20.0,) * 6))
         mine.solve(GameSpec(2, reward=10.0, response="paper"))
     assert told == [
-        "solving the game: FedPCS, τ = 0.2, population 0 …",
-        "solving the game: budget-blind, τ = 0.2, population 2, rewards given …",
-        "solving the game: FedPCS, τ = 0.2, population 2, rewards 10.0, paper responses …",
+        "solving the game: FedPCS, τ = 0.2, exact responses, population 0 …",
+        "solving the game: budget-blind, τ = 0.2, exact responses, population 2 …",
+        "solving the game: FedPCS, τ = 0.2, paper responses, population 2 …",
     ]
 
 

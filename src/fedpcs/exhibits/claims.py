@@ -45,6 +45,12 @@ class Claim:
                 yield Finding(sentence, judged[1], judged[0])
 
 
+def mean_interval(values: ArrayLike) -> PairedDifference:
+    """Return the mean over seeds with its interval: the difference from zero."""
+    known = np.asarray(values, dtype=np.float64)
+    return paired_difference(known, np.zeros(known.shape))
+
+
 def on_sign(difference: PairedDifference) -> Verdict:
     """Return whether something is larger than something else: surely, surely not, or not to be told.
 

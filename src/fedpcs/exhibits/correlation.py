@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedpcs import _format
 from fedpcs._validate import FloatArray
-from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_grade
+from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, mean_interval, on_grade
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, lines_drawing, path_of
 from fedpcs.exhibits.registry import Profile
@@ -118,7 +118,7 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
 
 def _level(outcomes: Sequence[Outcome]) -> Judged:
     aware = _means(outcomes, FEDPCS)
-    level = paired_difference(aware, np.zeros(len(aware)))
+    level = mean_interval(aware)
     pairs = [one.correlation[FEDPCS][np.triu_indices(len(one.correlation[FEDPCS]), 1)] for one in outcomes]
     opposed = np.mean([(one[~np.isnan(one)] < 0.0).mean() for one in pairs])
     found = (

@@ -51,16 +51,6 @@ class GameSpec:
     response: ResponseMode = "exact"
     last_round: int | None = None
 
-    @property
-    def label(self) -> str:
-        """What tells it from other games of an exhibit."""
-        label = f"{_SELECTIONS[self.selection]}, τ = {self.sampling_ratio:g}, population {self.seed}"
-        if self.reward is not None:
-            label += f", rewards {'given' if isinstance(self.reward, tuple) else self.reward}"
-        if self.last_round is not None:
-            label += f", T = {self.last_round}"
-        return label if self.response == "exact" else f"{label}, {self.response} responses"
-
 
 @dataclass(frozen=True)
 class Games:
@@ -75,7 +65,8 @@ class Games:
         if spec.last_round == self.base.last_round:  # one game, one name
             spec = replace(spec, last_round=None)
         if spec not in self.solved:
-            self.say(f"solving the game: {spec.label} …")
+            who = f"{_SELECTIONS[spec.selection]}, τ = {spec.sampling_ratio:g}, {spec.response} responses"
+            self.say(f"solving the game: {who}, population {spec.seed} …")
             reward = self.base.reward if spec.reward is None else spec.reward
             self.solved[spec] = equilibrium.solve(
                 self._game(spec), reward, response=spec.response, tolerance=float(self.base.tolerance), throw=False

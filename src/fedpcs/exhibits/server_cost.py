@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedpcs import _format
-from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, on_all_signs, on_level, points
+from fedpcs.exhibits.claims import CANNOT_SAY, Claim, Judged, interval, mean_interval, on_all_signs, on_level, points
 from fedpcs.exhibits.exhibit import Exhibit
 from fedpcs.exhibits.games import ONE_GAME, FromGames, Games, GameSpec, lines_drawing, path_of
 from fedpcs.game.payoffs import server_cost
@@ -95,11 +95,6 @@ def saved(outcomes: Sequence[Outcome], rival: str, case: str = FEDPCS) -> FloatA
     return np.asarray(1.0 - costs(outcomes, case) / costs(outcomes, rival))
 
 
-def intervals(shares: FloatArray) -> list[PairedDifference]:
-    """Return the mean over populations and its interval at each ratio."""
-    return [paired_difference(each, np.zeros(each.size)) for each in shares.T]
-
-
 def _at_each(texts: Iterable[str]) -> str:
     return "; ".join(f"τ = {ratio:g}: {text}" for ratio, text in zip(RATIOS, texts, strict=True))
 
@@ -115,7 +110,7 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
 
 def _lowest(rival: str) -> Callable[[Sequence[Outcome]], Judged]:
     def judge(outcomes: Sequence[Outcome]) -> Judged:
-        gaps = intervals(saved(outcomes, rival))
+        gaps = [mean_interval(each) for each in saved(outcomes, rival).T]
         each = _at_each(interval(gap, _format.share) for gap in gaps)
         return on_all_signs(gaps), f"Saved, as a share of the rival's cost: {each}."
 
@@ -165,7 +160,7 @@ def _lemma(outcomes: Sequence[Outcome]) -> Judged:
     """Hold "the lemma's reward is optimal" against the path announced in advance, where the lemma's game certifies."""
     more = np.array([one.lemma for one in outcomes]) / costs(outcomes, FEDPCS) - 1.0
     known = {ratio: each[~np.isnan(each)] for ratio, each in zip(RATIOS, more.T, strict=True)}
-    extra = {ratio: paired_difference(each, np.zeros(each.size)) for ratio, each in known.items() if each.size}
+    extra = {ratio: mean_interval(each) for ratio, each in known.items() if each.size}
     each = "; ".join(f"τ = {ratio:g}: {interval(found, _format.share)}" for ratio, found in extra.items())
     missing = int(np.isnan(more).sum())
     left_out = f" {missing} games under the lemma's rewards did not certify and are left out." if missing else ""
@@ -188,7 +183,7 @@ def _tables(outcomes: Sequence[Outcome]) -> Iterable[Table]:
         tuple((case, *map(_format.amount_and_spread, costs(outcomes, case).T.tolist())) for case in outcomes[0].cost),
         note="Same rewards: those FedPCS's server announces at that τ; static and selfish clients are paid them too.",
     )
-    gaps = {rival: intervals(saved(outcomes, rival)) for rival in RIVALS}
+    gaps = {rival: [mean_interval(each) for each in saved(outcomes, rival).T] for rival in RIVALS}
     yield Table(
         "What FedPCS's server saves, as a share of the rival's cost, with 95 % intervals over populations",
         ("against", *ratios),

@@ -13,12 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from fedpcs import _format
 from fedpcs.exhibits import trials
-from fedpcs.exhibits.claims import Claim, Judged, on_bargain, on_level
+from fedpcs.exhibits.claims import Claim, Judged, mean_interval, on_bargain, on_level
 from fedpcs.exhibits.exhibit import Exhibit, Gathered, Request
 from fedpcs.exhibits.trials import Trained
 from fedpcs.exhibits.useful_cells import MAIN_RULE, NETWORK, PLANS, planned_cells, planned_label, useful_cells
@@ -26,7 +25,7 @@ from fedpcs.report.figures.tradeoff import Cost, tradeoff_figure
 from fedpcs.report.page import Drawing
 from fedpcs.report.study_page import REFERENCE, headline
 from fedpcs.report.tables import difference_text
-from fedpcs.studies.paired import PairedDifference, paired_difference
+from fedpcs.studies.paired import PairedDifference
 from fedpcs.studies.points import TradeOff
 from fedpcs.studies.results import Group, Series, against, has_common_seed, summary
 
@@ -80,7 +79,7 @@ def _goal(level: float, model: str) -> Callable[[Group], Judged | None]:
         if series is None:
             return None
         middle = series.greatest(NUMBERS["epsilon"])
-        above = paired_difference(series.accuracy, np.zeros(series.accuracy.size))
+        above = mean_interval(series.accuracy)
         text = (
             f"{model}, rule {MAIN_RULE}: {_format.share_and_spread(*summary(series))} (95 % interval "
             f"{_format.share(above.low)} to {_format.share(above.high)}), the median client's ε at most "
