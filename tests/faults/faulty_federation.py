@@ -21,6 +21,7 @@ from fedpcs.engines.inprocess import InProcessEngine
 from fedpcs.engines.workers import WorkerEngine
 from fedpcs.learning.layout import flat_parameters
 from fedpcs.trial.config import RunConfig
+from fedpcs.trial.records import RoundRecord
 from fedpcs.trial.rounds.loop import run_trial
 from fedpcs.trial.rounds.one_round import Settings
 from fedpcs.trial.rounds.results import Finished
@@ -44,7 +45,7 @@ class Played:
     """What a run with faults came to."""
 
     finished: Finished
-    records: list[dict[str, Any]]
+    records: list[RoundRecord]
     store: TrialStore
     said: list[str]
 
@@ -127,16 +128,13 @@ def play(
     return Played(finished, store.rounds(), store, said)
 
 
-def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name not in names}
-
-
 # What the log says of how replies were lost: it differs between a client that lied and one that was away.
-HOW_LOST = ("failures", "failed", "refusals", "refused")
+HOW_LOST = {"failures", "failed", "refusals", "refused"}
 
 
-def same_but_for_how(records: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
-    return [without(one, *HOW_LOST) for one in records] == [without(one, *HOW_LOST) for one in others]
+def same_but_for_how(records: list[RoundRecord], others: list[RoundRecord]) -> bool:
+    one, other = ([record.model_dump(exclude=HOW_LOST) for record in lines] for lines in (records, others))
+    return one == other
 
 
 def first_cohort(config: RunConfig | None = None, round_index: int = 0, attempt: int = 0) -> list[int]:

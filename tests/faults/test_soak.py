@@ -73,7 +73,7 @@ def test_memory_and_open_files_stay_flat_over_a_thousand_rounds(tmp_path, kind):
 
     def measure(record, seconds):
         pids = [os.getpid(), *(worker.process.pid for worker in getattr(engine, "_workers", []))]
-        if record["round"] >= WARM_UP and record["round"] % 50 == 0:
+        if record.round >= WARM_UP and record.round % 50 == 0:
             measured.append(([memory_of(pid) for pid in pids], [num_files(pid) for pid in pids]))
 
     store = TrialStore(tmp_path)

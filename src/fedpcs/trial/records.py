@@ -6,7 +6,6 @@ can hold, whoever wrote the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 

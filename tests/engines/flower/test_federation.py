@@ -497,7 +497,7 @@ def test_a_size_beyond_all_others_is_capped_and_decides_half_of_a_step_at_most(r
     assert all(line.heard == [0, 1, 2] for line in lines)
     assert all(line.draw.largest_weight <= 0.5 + 1e-12 for line in lines)
     assert all(line.draw.weight_sum == pytest.approx(1.0) for line in lines)
-    assert rule == "precision" or all(line["num_capped"] == 1 for line in lines)
+    assert rule == "precision" or all(line.num_capped == 1 for line in lines)
     (words,) = [words for words in said if "records and takes part with" in words]
     assert words.startswith(f"client-0 says it has {size:,} records")
     assert words in store.manifest.notes
