@@ -166,13 +166,13 @@ def test_what_a_checkpoint_holds_is_all_there_is_to_know(clients):
     other.recall(Plan(num_rounds=ROUNDS), announcer.memory())
     for name in ("reward", "budget", "pay", "mean_budget"):
         np.testing.assert_array_equal(getattr(other.schedule, name), getattr(announcer.schedule, name))
-    assert other._told == announcer._told
+    assert other._announced == announcer._announced
     _, told = other(Plan(num_rounds=ROUNDS), at_round(2), EVERYONE)
     assert "announced_anew" not in told
     assert asked == []
     assert not other.has_answered.any()  # a client may have heard an announcement that no checkpoint knows of
     other.ask_missing(EVERYONE)
-    assert asked[-1][0] == announcer._told  # the last one, and not the first
+    assert asked[-1][0] == announcer._announced  # the last one, and not the first
     np.testing.assert_array_equal(other.schedule.budget, announcer.schedule.budget)
 
 

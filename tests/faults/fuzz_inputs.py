@@ -41,7 +41,7 @@ from fedpcs.studies.grid import make_cells
 from fedpcs.trial.assemble import load_for
 from fedpcs.trial.config import RunConfig, load_run_config, read_tables
 from fedpcs.trial.config import as_toml as as_run_toml
-from fedpcs.trial.preflight import try_out
+from fedpcs.trial.preflight import dry_run
 
 BAD_INPUT = frozenset({0, 2})
 DAMAGED = frozenset({0, 6})
@@ -221,7 +221,7 @@ def config_case(bench: Bench, index: int) -> tuple[int, frozenset[int], str]:
         path.write_text(as_run_toml(config))
         assert load_run_config(str(path)) == config, "a run's file does not say what the run is"
         if config.data.name == "digits":
-            try_out(config, bench.dataset)
+            dry_run(config, bench.dataset)
 
     return _judged(read, BAD_INPUT)
 

@@ -356,7 +356,7 @@ def test_the_three_differences_are_the_first_table(made, page):
     first = study_tables([group_of(made)])[0]
     about = ("accuracy", "ε of the median client", "pay")
     assert first.headings == ("sampler", "against", *(f"difference in {name}" for name in about), "seeds")
-    assert first.rows == (("fedpcs", "random", *(found.words(measure) for measure in MEASURES), "3"),)
+    assert first.rows == (("fedpcs", "random", *(found.text(measure) for measure in MEASURES), "3"),)
     assert page.index(first.rows[0][2]) < page.index("What the samplers came to")
 
 

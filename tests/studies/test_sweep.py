@@ -220,7 +220,7 @@ def test_a_plan_counts_the_games_that_must_be_solved_first(whole, tmp_path):
     cells = make_cells(make_sweep_config({**TINY, "set": {**TINY["set"], "privacy.mode": "paper"}}))
     plan = plan_sweep(cells, CellStore(tmp_path), None, num_jobs=1)
     assert plan.num_games == plan.numbers["num_games"] == 2
-    assert plan.words.endswith(" on 1 core, after 2 games to be solved")
+    assert plan.text.endswith(" on 1 core, after 2 games to be solved")
     assert plan_sweep(*whole, None).num_games == 0
 
 
@@ -674,7 +674,7 @@ def test_a_damaged_cell_costs_the_others_nothing(whole, tmp_path, name, damage, 
     assert words in answer.stderr
     assert "Delete the folder" in answer.stderr
     page = html.unescape((tmp_path / "report.html").read_text())
-    assert f"{cells[1].words}: " in page
+    assert f"{cells[1].label}: " in page
     assert words in page
     assert [row["cell"] for row in table_of(tmp_path)] == [cell.key for cell in cells if cell is not cells[1]]
     shutil.rmtree(copy.trial_of(cells[1]).folder)
@@ -730,7 +730,7 @@ def test_an_exhibit_names_a_damaged_cell_and_is_written_without_it(whole, tmp_pa
         reproduce.reproduce("curves", "fashion-mnist", "quick", tmp_path, only_done=True)
     assert asked == [[0, 1, 0]]
     page = (tmp_path / "curves-fashion-mnist-quick" / "report.md").read_text()
-    assert f"1 trials are missing, such as {cells[3].words}." in page
+    assert f"1 trials are missing, such as {cells[3].label}." in page
     assert "Delete the folder" in page
 
 
@@ -757,7 +757,7 @@ def test_trainings_that_ended_early_are_named(whole):
     short = [replace(done[0], result=done[0].result.model_copy(update={"rounds": 2})), *done[1:]]
     (said,) = [words for words in comparison_page("tiny", short).warnings if "ended before" in words]
     assert said.startswith("1 of 4 trainings")
-    assert f"({cells[0].words}: 2 of 3)" in said
+    assert f"({cells[0].label}: 2 of 3)" in said
 
 
 def test_a_sweep_is_not_put_on_top_of_another(tmp_path):
@@ -776,9 +776,9 @@ def test_a_sweep_is_not_put_on_top_of_another(tmp_path):
 def test_a_plan_multiplies_only_where_that_gives_its_cells():
     variants = [{"label": "a", "samplers": ["random"]}, {"label": "b", "set": {"rounds": 4}}]
     cells = make_cells(make_sweep_config({**TINY, "variants": variants}))
-    assert SweepPlan(tuple(cells), 0, {}, 1, 0).words.startswith("6 cells; about")
+    assert SweepPlan(tuple(cells), 0, {}, 1, 0).text.startswith("6 cells; about")
     one = make_cells(make_sweep_config({**TINY, "samplers": ["random"], "seeds": [3]}))
-    assert SweepPlan(tuple(one), 0, {}, 1, 0).words.startswith("1 cell (1 sampler × 1 seed); about")
+    assert SweepPlan(tuple(one), 0, {}, 1, 0).text.startswith("1 cell (1 sampler × 1 seed); about")
 
 
 @pytest.mark.parametrize("stranger", ["report.html", "config.toml"])

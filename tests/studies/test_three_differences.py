@@ -107,8 +107,8 @@ def test_the_default_runs_sentence() -> None:
         "fedpcs pays 31.7 % less than random (30.3 to 33.1 %); accuracy and ε cannot be told apart."
     )
     assert found.sure_first == ["paid", "accuracy", "epsilon"]
-    assert plain(found.words("paid")) == "31.7 % less (30.3 to 33.1 %)"
-    assert plain(found.words("accuracy")).startswith("+1.9 points (-5.")
+    assert plain(found.text("paid")) == "31.7 % less (30.3 to 33.1 %)"
+    assert plain(found.text("accuracy")).startswith("+1.9 points (-5.")
 
 
 def test_one_seed_claims_nothing_and_has_no_interval() -> None:
@@ -116,7 +116,7 @@ def test_one_seed_claims_nothing_and_has_no_interval() -> None:
     found = compare("fedpcs", mine, "random", theirs)
     assert headline([found]) == "One seed cannot tell fedpcs from random."
     assert not any(found.is_sure(measure) for measure in MEASURES)
-    assert plain(found.words("accuracy")) == "+80.0 points, one seed"
+    assert plain(found.text("accuracy")) == "+80.0 points, one seed"
     assert [found.numbers[measure]["low"] for measure in MEASURES] == [None] * 3
     assert [found.numbers[measure]["high"] for measure in MEASURES] == [None] * 3
 
@@ -129,32 +129,32 @@ def test_only_seeds_done_with_both_count() -> None:
     assert [found.numbers[one]["mean"] for one in MEASURES] == pytest.approx([twin[one][0] for one in MEASURES])
     none = compare("fedpcs", mine[:1], "random", theirs[1:])
     assert headline([none]) == "No seed is done with both fedpcs and random yet."
-    assert {none.words(measure) for measure in MEASURES} == {"no seed in common"}
+    assert {none.text(measure) for measure in MEASURES} == {"no seed in common"}
 
 
 def test_without_noise_or_pay_that_difference_is_left_out_in_words() -> None:
     mine, theirs = ([trial(seed, 0.8 + shift + 0.01 * seed, 0.0, 0.0) for seed in range(3)] for shift in (0.1, 0.0))
     mine[1] = changed(mine[1], accuracy=mine[1].accuracy + 0.001)
     found = compare("fedpcs", mine, "random", theirs)
-    assert found.words("epsilon") == "no client spends any ε"
-    assert found.words("paid") == "no client is paid"
+    assert found.text("epsilon") == "no client spends any ε"
+    assert found.text("paid") == "no client is paid"
     assert found.numbers["epsilon"] is found.numbers["paid"] is None
     assert re.fullmatch(
         r"fedpcs is 10.0 points more accurate than random \(9.\d to 10.\d\)\.", plain(headline([found]))
     )
     paid = [changed(one, paid=10.0) for one in theirs]
     alone = compare("fedpcs", mine, "random", paid)
-    assert alone.words("paid") == "only random pays"
+    assert alone.text("paid") == "only random pays"
     assert headline([alone]).endswith("; only random pays.")
-    assert compare("fedpcs", mine, "random", [*paid[:2], theirs[2]]).words("paid") == "only random pays"
+    assert compare("fedpcs", mine, "random", [*paid[:2], theirs[2]]).text("paid") == "only random pays"
     mixed = compare("fedpcs", [*paid[:1], *mine[1:]], "random", paid)
-    assert mixed.words("paid") == "with some seeds nothing is paid"
+    assert mixed.text("paid") == "with some seeds nothing is paid"
     assert "pa" not in headline([mixed]).partition("(")[2]
 
 
 def test_what_is_equal_with_every_seed_is_called_equal() -> None:
     found = compare("fedpcs", moved(0.0, 0.0, 0.0, 0.0), "random", trials(*BASE))
-    assert [found.words(measure) for measure in MEASURES] == ["equal"] * 3
+    assert [found.text(measure) for measure in MEASURES] == ["equal"] * 3
     assert headline([found]) == "No sure difference between fedpcs and random: accuracy, ε and pay are equal."
 
 

@@ -246,10 +246,10 @@ def test_samplers_are_tried_out_on_as_many_clients_as_there_are(num_candidates, 
     settings = {"power-of-choice": {"num_candidates": num_candidates}}
     config = tiny(sampling={"samplers": ["power-of-choice"], "settings": settings, "sampling_ratio": sampling_ratio})
     if is_good:
-        preflight.try_out(config, load_dataset("digits"))
+        preflight.dry_run(config, load_dataset("digits"))
     else:
         with pytest.raises(InvalidInput, match="candidates"):
-            preflight.try_out(config, load_dataset("digits"))
+            preflight.dry_run(config, load_dataset("digits"))
 
 
 def test_an_exhausted_run_is_told_from_a_finished_one(tmp_path):

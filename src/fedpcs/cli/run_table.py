@@ -36,8 +36,8 @@ def print_run(store: RunStore, *, as_json: bool) -> None:
     compared = compare_each({name: [trial for trial in result.trials if trial.sampler == name] for name in samplers})
     said = headline(compared) if compared else None
     if as_json:
-        told = {"headline": said, "differences": [one.numbers for one in compared]}
-        print(json.dumps({"folder": str(store.folder), **result.model_dump(), **told}))
+        comparison = {"headline": said, "differences": [one.numbers for one in compared]}
+        print(json.dumps({"folder": str(store.folder), **result.model_dump(), **comparison}))
         return
     if said is not None:
         print_differences(said, [("", one) for one in compared])
@@ -58,7 +58,7 @@ def print_differences(said: str, compared: Sequence[tuple[str, Comparison]]) -> 
     for place, one in compared:
         names = [*([place] if has_places else []), f"{one.sampler} against {one.other}"]
         for measure in one.sure_first:
-            rows.append((*names, HEADINGS[measure], one.words(measure), str(one.num_seeds)))
+            rows.append((*names, HEADINGS[measure], one.text(measure), str(one.num_seeds)))
             names = [""] * len(names)
     say(said, style="bold")
     say("")

@@ -68,7 +68,7 @@ def compare(
     store = cell_store.CellStore(folder if cells is None else cells)
     plan = sweep_plan.plan_sweep(wanted, store, data_dir, jobs)
     if plan_only:
-        print(json.dumps(plan.numbers) if as_json else plan.words)
+        print(json.dumps(plan.numbers) if as_json else plan.text)
         return
     with goes_on_by(command_line(), folder, folder / "sweep.json"):
         compare.remember_sweep(folder, sweep, cells, command_line(), data_dir)

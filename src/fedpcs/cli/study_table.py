@@ -16,12 +16,14 @@ def print_sweep(written: WrittenStudy, *, as_json: bool) -> None:
     """Print what a sweep came to, what is sure first: a sentence and its tables, or one JSON object."""
     rows = written.records
     if as_json:
-        told = [{"variant": at.variant, "setting": dict(at.point), **one.numbers} for at, one in written.compared]
-        said = {"report": str(written.report), "headline": written.page.headline, "differences": told}
+        differences = [
+            {"variant": at.variant, "setting": dict(at.point), **one.numbers} for at, one in written.compared
+        ]
+        said = {"report": str(written.report), "headline": written.page.headline, "differences": differences}
         print(json.dumps({**said, "cells": list(rows)}))
         return
     if written.compared:
-        print_differences(written.page.headline, [(at.words, one) for at, one in written.compared])
+        print_differences(written.page.headline, [(at.label, one) for at, one in written.compared])
     of_grid = {name: name.rpartition(".")[2] for name in (rows[0] if rows else {}) if name.startswith("set.")}
     of_grid |= {name: name for name in ("data", "mode", "clip_norm") if len({row[name] for row in rows}) > 1}
     columns = {**_SHOWN, **of_grid, "sampler": "sampler"}

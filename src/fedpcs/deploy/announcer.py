@@ -64,7 +64,7 @@ class Announcer:
         self._tried: BoolArray | None = None
         lowest = float(config.game.budget_unit) * config.game.bounds[0]
         self._schedule = replace(not_played(config.rounds, num_clients, 1, lowest), standing="converged")
-        self._told = self._announcement(0, self._schedule.reward, self._schedule.mean_budget)
+        self._announced = self._announcement(0, self._schedule.reward, self._schedule.mean_budget)
 
     @property
     def schedule(self) -> Schedule:
@@ -102,28 +102,28 @@ class Announcer:
 
     def _corrected(self, now: int, here: BoolArray) -> dict[str, Any]:
         """Announce anew until the crowd is where it is said to be; return what to log of it."""
-        told: dict[str, Any] = {}
+        logged: dict[str, Any] = {}
         tolerance = float(self._config.federation.drift_tolerance)
         for count in range(1, _MOST_CORRECTIONS + 1):
             if np.abs(self._drift(now, here)).max() <= tolerance or (here & self.has_answered).sum() < 2:
-                return told
+                return logged
             self._tried = here
             try:
                 found = self._solved_anew(now, here)
             except NotConverged as error:
-                return {**told, "unsolved": str(error)}
+                return {**logged, "unsolved": str(error)}
             self._announce(now, found, here)
-            told = {"announced_anew": count, "greatest_drift": float(np.abs(self._drift(now, here)).max())}
-        return told
+            logged = {"announced_anew": count, "greatest_drift": float(np.abs(self._drift(now, here)).max())}
+        return logged
 
     def _solved_anew(self, now: int, here: BoolArray) -> Equilibrium:
         """Solve the game of the rounds that remain. What was promised stands: rewards rise or stay, this round's stays.
 
         Left to itself, a leader would start afresh and pay nothing to clients who can no longer go back.
         """
-        heard, first = here & self.has_answered, self._told.first_round
+        heard, first = here & self.has_answered, self._announced.first_round
         answered = self._schedule.budget[first:, heard] / float(self._config.game.budget_unit)
-        crowd = believed(self._told.terms(), answered, now - first, int(here.sum()))
+        crowd = believed(self._announced.terms(), answered, now - first, int(here.sum()))
         found = solve_for(self._config, self._sampler, crowd, self._config.rounds - now)
         promised = self._schedule.reward[now:]
         path = np.maximum(found.reward.path, promised)
@@ -135,12 +135,12 @@ class Announcer:
 
     def memory(self) -> dict[str, Any]:
         """Return what a checkpoint must hold."""
-        told = self._told
+        announced = self._announced
         return {
             "tried": np.zeros(0, dtype=np.bool_) if self._tried is None else self._tried,
-            "told_from": np.array([told.first_round]),
-            "told_mean": np.array(told.mean_budget),
-            "told_exploitability": np.array([self._schedule.exploitability]),
+            "announced_from": np.array([announced.first_round]),
+            "announced_mean": np.array(announced.mean_budget),
+            "announced_exploitability": np.array([self._schedule.exploitability]),
             **self._schedule.paths,
         }
 
@@ -150,15 +150,15 @@ class Announcer:
         Everyone is asked again: a client may have agreed to an announcement that no checkpoint knows of.
         """
         self._tried = memory["tried"] if memory["tried"].size else None
-        gain = float(memory["told_exploitability"][0])
+        gain = float(memory["announced_exploitability"][0])
         self._schedule = replace(self._schedule, exploitability=gain, **{name: memory[name] for name in PATHS})
-        first = int(memory["told_from"][0])
-        self._told = self._announcement(first, self._schedule.reward[first:], memory["told_mean"])
+        first = int(memory["announced_from"][0])
+        self._announced = self._announcement(first, self._schedule.reward[first:], memory["announced_mean"])
         return replace(plan, schedule=self._schedule)
 
     def _announce(self, now: int, found: Equilibrium, to: BoolArray) -> None:
         self._schedule = self._schedule.announced_from(now, scheduled(self._config, found))
-        self._told = self._announcement(now, found.reward.path, found.profile.mean_budget)
+        self._announced = self._announcement(now, found.reward.path, found.profile.mean_budget)
         self.has_answered = self.has_answered & ~to
         self._listen(to)
 
@@ -176,10 +176,10 @@ class Announcer:
 
     def _listen(self, to: BoolArray) -> None:
         """Ask clients, and write down what those answer that do."""
-        first, unit = self._told.first_round, float(self._config.game.budget_unit)
+        first, unit = self._announced.first_round, float(self._config.game.budget_unit)
         budget, pay = self._schedule.budget.copy(), self._schedule.pay.copy()
         has_answered = self.has_answered.copy()
-        for client, nanos in self._ask(self._told, np.flatnonzero(to)).items():
+        for client, nanos in self._ask(self._announced, np.flatnonzero(to)).items():
             if (problem := self._impossible(nanos)) is not None:
                 self._say(f"client {client} is not drawn: {problem}")
                 continue
@@ -191,22 +191,22 @@ class Announcer:
 
     def _impossible(self, nanos: IntArray) -> str | None:
         """Say why no client could have answered so: budgets out of bounds, or moved away from the crowd's mean."""
-        unit, told = float(self._config.game.budget_unit), self._told
+        unit, announced = float(self._config.game.budget_unit), self._announced
         low, high = (unit * bound for bound in self._config.game.bounds)
         budget = nanos / NANOS_PER_UNIT
         wrong = np.flatnonzero((budget < low - _ROUNDING) | (budget > high + _ROUNDING))
         if wrong.size:
             t = int(wrong[0])
-            return f"budget of round {told.first_round + t} must be in [{low:g}, {high:g}], got {budget[t]:g}."
-        mean = unit * np.array(told.mean_budget[:-1])
+            return f"budget of round {announced.first_round + t} must be in [{low:g}, {high:g}], got {budget[t]:g}."
+        mean = unit * np.array(announced.mean_budget[:-1])
         least, most = np.minimum(budget[:-1], mean), np.maximum(budget[:-1], mean)
         room = _ROUNDING + 1e-6 * most
         moved = np.flatnonzero((budget[1:] < least - room) | (budget[1:] > most + room))
         if moved.size:
             t = int(moved[0])
             return (
-                f"budget of round {told.first_round + t + 1} must lie between its own, {budget[t]:g}, and the mean, "
-                f"{mean[t]:g}, of the round before, got {budget[t + 1]:g}."
+                f"budget of round {announced.first_round + t + 1} must lie between its own, {budget[t]:g}, and the "
+                f"mean, {mean[t]:g}, of the round before, got {budget[t + 1]:g}."
             )
         return None
 

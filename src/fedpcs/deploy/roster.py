@@ -28,26 +28,26 @@ class Roster:
     """The clients of a run, in the order of their numbers.
 
     Attributes:
-        told: How many records each says it has, by name.
+        num_samples_of: How many records each says it has, by name.
         nodes: The node each had when the run began, by name.
         max_samples: The most that are believed.
     """
 
-    told: Mapping[str, int]
+    num_samples_of: Mapping[str, int]
     nodes: Mapping[str, int]
     max_samples: int
 
     @property
     def num_samples(self) -> NDArray[np.int64]:
         """(clients,) how many records each counts with, and trains on."""
-        return np.array([min(size, self.max_samples) for size in self.told.values()], dtype=np.int64)
+        return np.array([min(size, self.max_samples) for size in self.num_samples_of.values()], dtype=np.int64)
 
     def capped(self) -> list[str]:
         """Return a sentence for each client that says it has more than are believed."""
         return [
             f"{printable(name)} says it has {size:,} records and takes part with {self.max_samples:,}, the most that "
             "are believed. If it is right, start a new run with a higher federation.max_samples."
-            for name, size in self.told.items()
+            for name, size in self.num_samples_of.items()
             if size > self.max_samples
         ]
 
@@ -91,10 +91,10 @@ def roster_of(path: Path, config: RunConfig, connected: Callable[[], Sequence[Ma
 
 def _read(path: Path) -> Roster:
     found = read_record(_Saved, path)
-    told = {one.name: one.num_samples for one in found.clients}
-    if len(told) < len(found.clients):
+    num_samples_of = {one.name: one.num_samples for one in found.clients}
+    if len(num_samples_of) < len(found.clients):
         raise CorruptFile(f"{path}: names a client twice. {NEW_RUN}")
-    return Roster(told, {one.name: one.node for one in found.clients}, found.max_samples)
+    return Roster(num_samples_of, {one.name: one.node for one in found.clients}, found.max_samples)
 
 
 def size_cap(sizes: Sequence[int], configured: int | None = None) -> int:

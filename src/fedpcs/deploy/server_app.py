@@ -43,13 +43,13 @@ def server_app(config_file: str | Path, when_done: WhenDone | None = None) -> Se
 
     @app.main()
     def main(grid: Grid, context: Context) -> None:
-        told = context.run_config
-        data_dir = str(told.get("data-dir", ""))
-        config = load_run_config(str(config_file), [f"data.num_clients={int(told['num-clients'])}"])
+        given = context.run_config
+        data_dir = str(given.get("data-dir", ""))
+        config = load_run_config(str(config_file), [f"data.num_clients={int(given['num-clients'])}"])
         serve(
             grid,
             config,
-            Path(str(told["run-dir"])).expanduser(),
+            Path(str(given["run-dir"])).expanduser(),
             Path(data_dir).expanduser() if data_dir else None,
             say=lambda words: print(f"fedpcs: {words}", flush=True),
             when_done=when_done,
@@ -126,5 +126,5 @@ def _enrolled(directory: Directory, store: RunStore, config: RunConfig) -> Roste
     wanted = max(1, round(float(config.engine.quorum) * num_clients)) if path.exists() else num_clients
     directory.wait_for(wanted, float(config.federation.wait_seconds))
     roster = roster_of(path, config, directory.roster)
-    directory.enrol(roster.told, roster.nodes if config.federation.bind_names else {})
+    directory.enrol(roster.num_samples_of, roster.nodes if config.federation.bind_names else {})
     return roster

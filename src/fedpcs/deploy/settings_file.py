@@ -27,13 +27,13 @@ def settings_path(node_config: Mapping[str, Any], environment: Mapping[str, str]
         InvalidInput: Neither names a file, or the command line holds settings of its own.
     """
     _refuse_told(node_config)
-    told = node_config.get("settings", environment.get(VARIABLE, ""))
-    if not (isinstance(told, str) and told):
+    named = node_config.get("settings", environment.get(VARIABLE, ""))
+    if not (isinstance(named, str) and named):
         raise InvalidInput(
             "this node has no settings. Write them to a file that only you can read, and start the node with "
             f"--node-config 'settings=\"/path/node.toml\"', or set {VARIABLE}."
         )
-    return Path(told).expanduser().absolute()
+    return Path(named).expanduser().absolute()
 
 
 def _refuse_told(names: Iterable[str]) -> None:

@@ -144,14 +144,14 @@ def parts_of(results: Trained) -> list[Part]:
 
 
 def _headline(results: Trained) -> str:
-    told = []
+    steps = []
     for part in parts_of(results):
         if part.largest is not None:
             whole = part.gains.get(_TOGETHER)
             together = "" if whole is None else f", draw and weights together {difference_text(whole)}"
             gain = _format.points(part.gains[part.largest].mean)
-            told.append(f"{part.largest!r}, {gain}{together} ({part.split})")
-    return f"The largest step, in points: {'; '.join(told)}." if told else "Too few steps are done yet."
+            steps.append(f"{part.largest!r}, {gain}{together} ({part.split})")
+    return f"The largest step, in points: {'; '.join(steps)}." if steps else "Too few steps are done yet."
 
 
 def _gain_claim(label: str) -> Claim:
@@ -180,7 +180,7 @@ def _tables(results: Trained) -> Iterable[Table]:
     for part in parts:
         yield from _tables_of(part)
     rows = tuple(
-        (part.split, after, before, *map(found.words, MEASURES), str(found.num_seeds))
+        (part.split, after, before, *map(found.text, MEASURES), str(found.num_seeds))
         for part in parts
         for after, before in _DIFFERENCES.values()
         if after in part.found and before in part.found

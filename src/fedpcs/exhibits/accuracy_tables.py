@@ -211,7 +211,7 @@ def _table(place: Place) -> Table:
         return f"{mean:.2f} ± {std:.2f} %".replace(" ", "\N{NO-BREAK SPACE}")
 
     def lead(series: Series) -> str:
-        return "–" if ours is None or series is ours else beside[series.sampler].words("accuracy")
+        return "–" if ours is None or series is ours else beside[series.sampler].text("accuracy")
 
     def printed_lead(series: Series) -> str:
         return (
@@ -256,7 +256,7 @@ def skew_costs(results: Trained) -> dict[str, dict[str, PairedDifference]]:
         pairs = [
             (one, other) for group in even for one in skewed.series if (other := group.of(one.sampler)) is not None
         ]
-        found[skewed.words] = {one.sampler: against(one, other) for one, other in pairs if has_common_seed(one, other)}
+        found[skewed.label] = {one.sampler: against(one, other) for one, other in pairs if has_common_seed(one, other)}
     return {place: costs for place, costs in found.items() if costs}
 
 

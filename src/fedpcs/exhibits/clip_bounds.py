@@ -81,18 +81,18 @@ class Calibration:
     def warnings(self, dataset: str) -> list[str]:
         """Say where W is not found as the paper has it."""
         printed = printed_accuracy(dataset, 0.2, "iid", "random")
-        sought, told = _format.share(self.target), []
+        sought, sentences = _format.share(self.target), []
         if self.target < printed.mean / 100.0:
-            told.append(
+            sentences.append(
                 f"So short a training does not come to the {printed.mean} % the paper prints for random sampling: W "
                 f"was sought for {sought}, and is not the paper's."
             )
         if not self.is_near:
-            told.append(
+            sentences.append(
                 f"Random sampling has {accuracy_text(self.accuracy[self.taken])} where {sought} were sought; no W that "
                 "was tried brought it nearer. What this page says, it says of another noise."
             )
-        return told
+        return sentences
 
 
 def accuracy_text(reached: Sequence[float]) -> str:

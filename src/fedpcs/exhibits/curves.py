@@ -41,7 +41,7 @@ def throughout(quantity: str) -> Callable[[Group], Judged]:
         ahead = sum(all(one[now].is_above for one in leads) for now in rounds)
         behind = sum(any(one[now].is_below for one in leads) for now in rounds)
         text = (
-            f"{found.words}: clearly ahead of every baseline in {ahead} of {len(rounds)} rounds that were scored, "
+            f"{found.label}: clearly ahead of every baseline in {ahead} of {len(rounds)} rounds that were scored, "
             f"clearly behind one in {behind}. Intervals of all rounds and baselines hold together."
         )
         return on_count(ahead, behind, len(rounds)), text

@@ -124,11 +124,13 @@ class _Trials:
 
     def warnings(self) -> list[str]:
         """Say what was not made like the rest, and what is missing and why."""
-        told = list(mixed(list(self.done.values())))
+        warnings = list(mixed(list(self.done.values())))
         if self.missing:
-            told.append(f"{len(self.missing)} trials are missing, such as {next(iter(self.missing.values())).words}.")
+            warnings.append(
+                f"{len(self.missing)} trials are missing, such as {next(iter(self.missing.values())).label}."
+            )
         reasons = self.failures | self.damaged
-        return told + [f"{self.missing[key].words}: {reason}" for key, reason in list(reasons.items())[:10]]
+        return warnings + [f"{self.missing[key].label}: {reason}" for key, reason in list(reasons.items())[:10]]
 
 
 def write_exhibit(page: Page, folder: Path) -> Path:

@@ -105,7 +105,7 @@ def _bargain(cost: Cost, num_comparisons: int = 1) -> Callable[[Group], Judged |
         mine, theirs = (_cost_number(one.mean(NUMBERS[cost]), cost) for one in (ours, rival))
         name = {"epsilon": "a median ε", "paid": "rewards"}[cost]
         text = (
-            f"{found.words[:1].upper()}{found.words[1:]}: {difference_text(lead)} points from random, at {name} of "
+            f"{found.label[:1].upper()}{found.label[1:]}: {difference_text(lead)} points from random, at {name} of "
             f"{mine} against {theirs}, {_extra(extra, cost)}."
         )
         return on_bargain(lead, extra), text

@@ -226,8 +226,8 @@ def _find_damage(file: Path, connection: sqlite3.Connection) -> str | None:
         return "its end is missing"
     finding = _ledger_chain.find_damage(connection)
     # The chain is of the tables; this compares indexes, which answer most questions, with them, and counts all pages.
-    if finding is None and (told := _pragma(connection, "integrity_check(1)")) != "ok":
-        return str(told).removeprefix("*** in database main ***\n")
+    if finding is None and (found := _pragma(connection, "integrity_check(1)")) != "ok":
+        return str(found).removeprefix("*** in database main ***\n")
     return finding
 
 

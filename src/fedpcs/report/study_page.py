@@ -79,7 +79,7 @@ def comparison_page(
         facts=facts(configs),
         warnings=tuple(warnings_of(trials, missing, failures or {})),
         tables=tuple(study_tables(groups)),
-        drawings=tuple(drawing for one in groups for drawing in drawings_of(one, one.words if groups[1:] else "")),
+        drawings=tuple(drawing for one in groups for drawing in drawings_of(one, one.label if groups[1:] else "")),
         privacy=privacy_text(configs, trials),
         settings=settings_of(configs),
         commands=_sweep_commands(command, done) if config is None else (_run_command(config, trials),),
@@ -99,7 +99,7 @@ def headline(groups: Sequence[Group]) -> str:
         mine = [found for found in contested if found[0].sampler == sampler]
         return headline_of([one for found in mine for one in found], len(mine))
     top = max(begun, key=lambda one: float(one.series[0].accuracy.mean()))
-    series, where = top.series[0], f" with {top.words}" if top.words else ""
+    series, where = top.series[0], f" with {top.label}" if top.label else ""
     over = "one seed" if len(series.done) == 1 else f"{len(series.done)} seeds"
     text = f"{series.sampler} ends at {_format.mean_and_spread(list(series.accuracy))} accuracy over {over}"
     return f"{text}{where}, the highest of {len(begun)} settings." if len(begun) > 1 else f"{text}{where}."

@@ -29,11 +29,11 @@ def study_tables(groups: Sequence[Group]) -> list[Table]:
 
 def difference_tables(groups: Sequence[Group]) -> list[Table]:
     """Return the table of the three differences in every setting; none where no sampler meets another."""
-    found = [(one.words, comparison) for one in groups for comparison in compared(one)]
+    found = [(one.label, comparison) for one in groups for comparison in compared(one)]
     if not found:
         return []
     num_places = int(len(groups) > 1)
-    rows = [(place, one.sampler, one.other, *map(one.words, MEASURES), str(one.num_seeds)) for place, one in found]
+    rows = [(place, one.sampler, one.other, *map(one.text, MEASURES), str(one.num_seeds)) for place, one in found]
     sure = frozenset(
         (row, 2 + num_places + column)
         for row, (_, one) in enumerate(found)
@@ -53,7 +53,7 @@ def sampler_table(groups: Sequence[Group], title: str, columns: Sequence[Column]
     is_one = len(groups) == 1
     rows = [(found, series) for found in groups for series in found.series]
     cells = tuple(
-        (*(() if is_one else (found.words,)), series.sampler, *(column.cell(series) for column in columns))
+        (*(() if is_one else (found.label,)), series.sampler, *(column.cell(series) for column in columns))
         for found, series in rows
     )
     headings = (*(() if is_one else ("setting",)), "sampler", *(column.heading for column in columns))

@@ -22,7 +22,7 @@ def warnings_of(trials: Sequence[TrialData], missing: Sequence[Cell], failures: 
     if missing:
         text = f"Not finished: {len(done)} of {len(done) + len(missing)} trials are done"
         yield f"{text}; what is said here is said of those."
-        yield from [f"{one.words}: {failures[one.key]}" for one in missing if one.key in failures][:_MOST_NAMED]
+        yield from [f"{one.label}: {failures[one.key]}" for one in missing if one.key in failures][:_MOST_NAMED]
     yield from mixed(done)
     yield from _forced(trials)
     yield from noted(trials)
@@ -75,7 +75,7 @@ def _ended_early(done: Sequence[TrialData]) -> Iterator[str]:
     """Name the trainings that ended before their last round, each with the rounds it had."""
     early = [one for one in done if one.outcome.rounds < one.cell.config.rounds]
     if early:
-        each = [f"{one.cell.words}: {one.outcome.rounds} of {one.cell.config.rounds}" for one in early]
+        each = [f"{one.cell.label}: {one.outcome.rounds} of {one.cell.config.rounds}" for one in early]
         more = [f"and {len(each) - _MOST_NAMED} more"] if len(each) > _MOST_NAMED else []
         yield (
             f"{len(early)} of {len(done)} trainings ended before their last round: too few clients had anything left "
@@ -92,7 +92,7 @@ def unlike(found: Group) -> list[str]:
     }
     keys = dict.fromkeys(key for tree in trees.values() for key in tree)
     differing = [key for key in keys if not is_alike([tree.get(key) for tree in trees.values()])]
-    place = f"{found.words}: " if found.words else ""
+    place = f"{found.label}: " if found.label else ""
     return [
         f"{place}{key} is not the same for all samplers: "
         + ", ".join(f"{name} {tree.get(key)}" for name, tree in trees.items())

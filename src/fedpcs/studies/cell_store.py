@@ -108,7 +108,7 @@ def read_trial(cell: Cell, trial: TrialStore, remedy: str = NEW_RUN) -> TrialDat
     """
     manifest = read_record(Manifest, trial.folder / "manifest.json", remedy)
     if _key_of(manifest) != cell.key:  # its folder's name has the key too
-        raise CorruptFile(f"{trial.folder}: is not the cell {cell.words!r}. {remedy}")
+        raise CorruptFile(f"{trial.folder}: is not the cell {cell.label!r}. {remedy}")
     path, num_clients = trial.folder / "result.json", cell.config.data.num_clients
     result = read_record(TrialResult, path, remedy) if path.exists() else None
     rounds = tuple(trial.rounds(remedy))
@@ -133,7 +133,7 @@ def _check_result(cell: Cell, result: TrialResult, num_rounds: int, path: Path, 
     """Check that a result is of its trial, and agrees with the log and the number of clients."""
     num_clients = cell.config.data.num_clients
     if (result.sampler, result.seed) != (cell.sampler, cell.seed):
-        raise CorruptFile(f"{path}: is not of {cell.words!r}. {remedy}")
+        raise CorruptFile(f"{path}: is not of {cell.label!r}. {remedy}")
     if num_rounds < result.rounds:
         raise CorruptFile(f"{path.parent}: has {num_rounds} of {result.rounds} rounds in its log. {remedy}")
     for name in ("times_designed", "times_drawn", "label_counts"):

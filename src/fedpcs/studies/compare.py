@@ -26,7 +26,7 @@ MAKE_AGAIN = "Give the `fedpcs compare` that made it again: done cells are reuse
 def carry_out(plan: SweepPlan, store: CellStore, data_dir: Path | None) -> dict[str, str]:
     """Run what is missing and show how it goes; return why cells could not be run, by key."""
     with SweepDisplay(plan.cells, plan.seconds) as display:
-        display.say(plan.words)
+        display.say(plan.text)
         return run_cells(plan.cells, store, data_dir, num_jobs=plan.num_jobs, say=display.say, moved=display.moved)
 
 
@@ -124,16 +124,16 @@ def raise_if_damaged(damaged: Mapping[str, str], cells: Sequence[Cell]) -> None:
         CorruptFile: Some could not.
     """
     if damaged:
-        words = {cell.key: cell.words for cell in cells}
+        labels = {cell.key: cell.label for cell in cells}
         first = next(iter(damaged))
         raise CorruptFile(
-            f"{len(damaged)} finished cells cannot be read and are left out, such as {words[first]}: {damaged[first]}"
+            f"{len(damaged)} finished cells cannot be read and are left out, such as {labels[first]}: {damaged[first]}"
         )
 
 
 def raise_if_failed(failures: Mapping[str, str], cells: Sequence[Cell]) -> None:
     """Raise if some cells could not be run; the page is there all the same."""
     if failures:
-        words = {cell.key: cell.words for cell in cells}
+        labels = {cell.key: cell.label for cell in cells}
         first = next(iter(failures))
-        raise FedpcsError(f"{len(failures)} cells could not be run, such as {words[first]}: {failures[first]}")
+        raise FedpcsError(f"{len(failures)} cells could not be run, such as {labels[first]}: {failures[first]}")

@@ -101,7 +101,7 @@ class Difference:
         return f"({low} to {high})" if self.measure == "accuracy" else f"({low} to {self._with_unit(high)})"
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The difference with its interval."""
         if self.verdict == "equal":
             return "equal"
@@ -137,10 +137,10 @@ class Comparison:
         """Return one difference, if there is one."""
         return next((one for one in self.differences if one.measure == measure), None)
 
-    def words(self, measure: Measure) -> str:
+    def text(self, measure: Measure) -> str:
         """Return one difference in words, or why there is none."""
         found = self.of(measure)
-        return self.left_out[measure] if found is None else found.words
+        return self.left_out[measure] if found is None else found.text
 
     def is_sure(self, measure: Measure) -> bool:
         """Return whether a difference is sure; not if it is left out."""

@@ -153,12 +153,12 @@ class Cell:
         return trial_folder(self.config)
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """What tells it from its neighbours."""
-        return ", ".join([self.sampler, *place_words(self.variant, self.point), f"seed {self.seed}"])
+        return ", ".join([self.sampler, *place_labels(self.variant, self.point), f"seed {self.seed}"])
 
 
-def place_words(variant: str, point: Mapping[str, Any]) -> list[str]:
+def place_labels(variant: str, point: Mapping[str, Any]) -> list[str]:
     """Return what tells a place of a sweep from others: its variant if it has one, then each key with its value."""
     place = [f"{_SHORT.get(key, key.rpartition('.')[2])} {_plain(value)}" for key, value in point.items()]
     return [*filter(None, [variant]), *place]
@@ -197,7 +197,7 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
 
     Example:
         >>> sweep = make_sweep_config({"seeds": [0, 1], "grid": {"rounds": [3, 4]}})
-        >>> [cell.words for cell in make_cells(sweep)][:2]
+        >>> [cell.label for cell in make_cells(sweep)][:2]
         ['fedpcs, rounds 3, seed 0', 'fedpcs, rounds 3, seed 1']
     """
     where = f"sweep {sweep.name}" if where is None else where
@@ -215,7 +215,7 @@ def make_cells(sweep: SweepConfig, base: dict[str, Any] | None = None, where: st
     for cell in _cells(sweep, base, where):
         if (other := found.setdefault(cell.key, cell)) is not cell:
             raise InvalidInput(
-                f"{where}: the cells {other.words!r} and {cell.words!r} are the same run. Take out one of them: a "
+                f"{where}: the cells {other.label!r} and {cell.label!r} are the same run. Take out one of them: a "
                 "value that is there twice, or a key that changes no numbers, such as engine.num_workers."
             )
     return list(found.values())

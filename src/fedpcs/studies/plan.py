@@ -44,7 +44,7 @@ class SweepPlan:
         return sum(self.seconds.values()) / self.num_jobs
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The plan in a line: how many cells, how many are there already, how long the rest takes."""
         places = {str((cell.variant, sorted(cell.point.items()))) for cell in self.cells}
         counts = {
@@ -65,7 +65,7 @@ class SweepPlan:
     def numbers(self) -> dict[str, Any]:
         """The plan for a program."""
         cells = [
-            {"cell": cell.key, "words": cell.words, "is_done": cell.key not in self.seconds} for cell in self.cells
+            {"cell": cell.key, "label": cell.label, "is_done": cell.key not in self.seconds} for cell in self.cells
         ]
         return {
             "num_cells": len(cells),

@@ -149,7 +149,7 @@ def _take(waiting: list[Cell], done: list[Cell], store: CellStore) -> Cell | Non
 
 def _fail(cell: Cell, reason: str, store: CellStore, say: Say) -> None:
     store.fail(cell, reason)
-    say(f"{cell.words}: {reason}")
+    say(f"{cell.label}: {reason}")
 
 
 def _start(context: Any, cell: Cell, store: CellStore, data_dir: Path | None) -> _Job:

@@ -28,7 +28,7 @@ class SweepDisplay(ProgressBar):
         if self._before < 0.0:
             self._before = worked
         news = f"{len(done)}/{len(self._seconds)} cells, {self._left(worked)}"
-        at = running[0][0].words if running else "done"
+        at = running[0][0].label if running else "done"
         self._progress.update(self._bar, completed=worked, description=at, news=news)
         rounds = f", round {running[0][1]} of {running[0][0].config.rounds}" if running else ""
         self._now = f"{news}; {at}{rounds}"

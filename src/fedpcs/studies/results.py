@@ -16,7 +16,7 @@ import numpy as np
 from fedpcs._validate import FloatArray
 from fedpcs.errors import Unfinished
 from fedpcs.studies.comparison import Comparison, compare_each
-from fedpcs.studies.grid import Cell, place_words, set_of
+from fedpcs.studies.grid import Cell, place_labels, set_of
 from fedpcs.studies.paired import PairedDifference, joint_confidence, mean_and_std, paired_difference
 from fedpcs.trial.config import RunConfig
 from fedpcs.trial.records import Manifest, RoundRecord, TrialResult
@@ -187,9 +187,9 @@ class Group:
     series: tuple[Series, ...]
 
     @property
-    def words(self) -> str:
+    def label(self) -> str:
         """What tells it from other groups."""
-        return ", ".join(place_words(self.variant, self.point))
+        return ", ".join(place_labels(self.variant, self.point))
 
     def of(self, sampler: str) -> Series | None:
         """Return one sampler's series."""

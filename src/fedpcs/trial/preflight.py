@@ -20,7 +20,7 @@ from fedpcs.trial.config import RunConfig
 _MOST_CLASSES = 10  # so many are named
 
 
-def try_out(config: RunConfig, dataset: Dataset) -> None:
+def dry_run(config: RunConfig, dataset: Dataset) -> None:
     """Find what cannot work before anything is written, solved or charged.
 
     Raises:

@@ -14,7 +14,7 @@ from fedpcs.learning.datasets import Dataset
 from fedpcs.sampling import Sampler
 from fedpcs.trial.assemble import delta_note, device_of, load_for
 from fedpcs.trial.config import RunConfig
-from fedpcs.trial.preflight import try_out, untrained_classes
+from fedpcs.trial.preflight import dry_run, untrained_classes
 from fedpcs.trial.progress import Observer
 from fedpcs.trial.records import DataIdentity
 from fedpcs.trial.schedule import is_played, remembered_schedule, schedule_key, schedule_path, selection_of
@@ -85,7 +85,7 @@ def prepare(config: RunConfig, session: Session) -> None:
         check_tensorboard()
     if config.engine.kind == "flower":
         _check_flower()
-    try_out(config, session.dataset)
+    dry_run(config, session.dataset)
     for words in filter(None, (untrained_classes(session.dataset), delta_note(config))):
         session.note(words)
 

@@ -160,10 +160,10 @@ def refusals_logged(name: str) -> Iterator[None]:
         raise kept_here(name, "its own books are damaged", str(error)) from None
 
 
-def kept_here(name: str, told: str, words: str) -> FedpcsError:
+def kept_here(name: str, summary: str, words: str) -> FedpcsError:
     """Write words to this node's log, and return an error that tells less: they may speak of records or limits."""
     print(f"fedpcs: {printable(f'{name} fails: {words}', _LONGEST_LINE)}", file=sys.stderr, flush=True)
-    return FedpcsError(f"{told}; why is in the log of {name}")
+    return FedpcsError(f"{summary}; why is in the log of {name}")
 
 
 @contextmanager

@@ -150,8 +150,8 @@ def exchange(
 
 def _raise_if_mistaken(reply: Message | Error) -> None:
     """Raise what a client raised, if it was `WrongDevice`: Flower gives it back as words."""
-    told = _error_of(reply)
-    _, is_mistaken, words = str(told.reason if told else "").rpartition(WRONG_DEVICE)
+    error = _error_of(reply)
+    _, is_mistaken, words = str(error.reason if error else "").rpartition(WRONG_DEVICE)
     if is_mistaken:
         raise WrongDevice(is_mistaken + words.rstrip("'>\n"))
 
@@ -177,8 +177,8 @@ def content_of(reply: Message | Error) -> RecordDict:
 
 def _failure(reply: Message | Error, error: Exception) -> tuple[FailureKind, str]:
     """Return which kind of failure a reply stands for, and in words why."""
-    told = _error_of(reply)
-    if told is None:
+    failure = _error_of(reply)
+    if failure is None:
         return "message", str(error)[:_LONGEST_REASON]
-    words = " ".join(str(told.reason or "its client app failed").split())
-    return _KINDS.get(told.code, "raised"), words[-_LONGEST_REASON:]
+    words = " ".join(str(failure.reason or "its client app failed").split())
+    return _KINDS.get(failure.code, "raised"), words[-_LONGEST_REASON:]

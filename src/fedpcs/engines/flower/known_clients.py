@@ -39,9 +39,9 @@ class KnownClients:
         none = np.zeros(len(ordered))
         self.num_drawn, self.num_heard = np.append(self.num_drawn, none), np.append(self.num_heard, none)
 
-    def report(self, client: int, told: Reported) -> None:
+    def report(self, client: int, reported: Reported) -> None:
         """Keep what a client reports; what it leaves out stays as it was."""
-        self.reported[client] = {**self.reported[client], **told}
+        self.reported[client] = {**self.reported[client], **reported}
 
     def count(self, drawn: Sequence[int], heard: Sequence[int]) -> None:
         """Count a round."""

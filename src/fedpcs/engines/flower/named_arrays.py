@@ -18,7 +18,7 @@ from fedpcs.learning.wire import MessageRefused
 MOST = 1e100  # no honest number is larger, and squares of those below are floats
 
 
-def array_of(told: Array) -> NDArray[Any]:
+def array_of(array: Array) -> NDArray[Any]:
     """Return an array as it was sent.
 
     Flower's own `numpy()` lets NumPy allocate whatever the array's header claims, 400 GB for 64 bytes. Here the header
@@ -27,15 +27,15 @@ def array_of(told: Array) -> NDArray[Any]:
     Raises:
         MessageRefused: It does not, or there is no array of numbers.
     """
-    data = BytesIO(told.data)
+    data = BytesIO(array.data)
     try:
-        if told.stype != "numpy.ndarray" or np.lib.format.read_magic(data) != (1, 0):
+        if array.stype != "numpy.ndarray" or np.lib.format.read_magic(data) != (1, 0):
             raise ValueError
         shape, is_fortran, kind = np.lib.format.read_array_header_1_0(data)
         start = data.tell()
-        if kind.kind not in "fiub" or math.prod(shape) * kind.itemsize != len(told.data) - start:
+        if kind.kind not in "fiub" or math.prod(shape) * kind.itemsize != len(array.data) - start:
             raise ValueError
-        return np.frombuffer(told.data, kind, offset=start).reshape(shape, order="F" if is_fortran else "C").copy()
+        return np.frombuffer(array.data, kind, offset=start).reshape(shape, order="F" if is_fortran else "C").copy()
     except Exception:  # bytes from elsewhere: whatever reading them raises, they are no array
         raise MessageRefused("an array cannot be read: its header is not that of the numbers that follow.") from None
 

@@ -57,7 +57,7 @@ class Answer:
     client: int
     update: NDArray[Any]
     norm: float
-    told: Reported
+    reported: Reported
     content: RecordDict
 
 
@@ -86,7 +86,7 @@ class Replies:
         """Return what can be used of the replies to a round's messages, in client order."""
         found: dict[int, Answer] = {}
         number = {clients.nodes[client]: client for client in sent.clients}
-        for reply, told in self.readable(sent.server_round, "train", replies):
+        for reply, metrics in self.readable(sent.server_round, "train", replies):
             client = number.get(reply.metadata.src_node_id, -1)
             try:
                 if client < 0 or client in found:
@@ -96,9 +96,9 @@ class Replies:
                 self._refuse(sent.server_round, "train", reply.metadata.src_node_id, error)
             else:
                 noise_power = clients.reported[client].get("noise_power", 0.0)
-                found[client] = Answer(client, update, norm, {"noise_power": noise_power, **told}, reply.content)
+                found[client] = Answer(client, update, norm, {"noise_power": noise_power, **metrics}, reply.content)
         answers = [found[client] for client in sorted(found)]
-        is_noisy = any("budget" in answer.told or answer.told["noise_power"] > 0.0 for answer in answers)
+        is_noisy = any("budget" in answer.reported or answer.reported["noise_power"] > 0.0 for answer in answers)
         wild = [] if is_noisy else outliers(np.array([answer.norm for answer in answers]), self._outlier_factor)
         for index in wild:
             reason = f"norm is {answers[index].norm:.4g}, more than {self._outlier_factor:g} times the median."

@@ -62,13 +62,13 @@ def read(reply: Message, size_name: str, names: Mapping[str, str], wanted: Colle
     if len(records) != 1:
         raise InvalidInput(f"reply must hold one MetricRecord, got {len(records)}.")
     (record,) = records.values()
-    told: dict[str, Any] = {"num_samples": _whole(size_name, record.get(size_name))}
+    reported: dict[str, Any] = {"num_samples": _whole(size_name, record.get(size_name))}
     for field, name in names.items():
         if field in wanted and name in record:
-            told[field] = _checked(field, name, record[name])
+            reported[field] = _checked(field, name, record[name])
     if isinstance(record.get("partition-id"), int):
-        told["partition-id"] = record["partition-id"]
-    return told
+        reported["partition-id"] = record["partition-id"]
+    return reported
 
 
 def column(reported: Sequence[Reported], field: str) -> FloatArray:
@@ -76,20 +76,20 @@ def column(reported: Sequence[Reported], field: str) -> FloatArray:
     return np.array([one.get(field, np.nan) for one in reported], dtype=np.float64)
 
 
-def label_counts(told: Sequence[Reported]) -> FloatArray:
+def label_counts(reported: Sequence[Reported]) -> FloatArray:
     """Return (clients, classes): the mean for who has not told; classes that a client does not list, it has not."""
-    known = {client: one["label_counts"] for client, one in enumerate(told) if "label_counts" in one}
-    table = np.zeros((len(told), max([2, *map(len, known.values())])))
+    known = {client: one["label_counts"] for client, one in enumerate(reported) if "label_counts" in one}
+    table = np.zeros((len(reported), max([2, *map(len, known.values())])))
     for client, counts in known.items():
         table[client, : len(counts)] = counts
     mean = table.sum(axis=0) / len(known) if known else np.ones(table.shape[1])
     return np.where(np.isin(np.arange(len(table)), list(known))[:, None], table, mean)
 
 
-def untold(told: Sequence[Reported], needed: Collection[str]) -> str | None:
+def unreported(reported: Sequence[Reported], needed: Collection[str]) -> str | None:
     """Return a field that is needed and that nobody tells, once two clients or all have been heard; None if none is."""
-    heard = [one for one in told if one]
-    if len(heard) < min(2, len(told)):
+    heard = [one for one in reported if one]
+    if len(heard) < min(2, len(reported)):
         return None
     missing = (field for field in needed if not any(field in one for one in heard))
     return min(missing, default=None)

@@ -200,11 +200,11 @@ class SampledStrategy(FedAvg):
         answers = self._replies.answers(opened.sent, self._clients, replies)
         _logger.info("aggregate_train: %d of %d nodes heard", len(answers), opened.draw.clients.size)
         for answer in answers:
-            self._clients.report(answer.client, answer.told)
+            self._clients.report(answer.client, answer.reported)
         self._check_reported()
         # With sizes and noise as they are known now: the cohort's are its own.
         opened = replace(opened, view=replace(opened.view, **self._clients.sizes_and_noise()))
-        rule = sampling.settle_rule(self._rule, np.array([answer.told["noise_power"] for answer in answers]))
+        rule = sampling.settle_rule(self._rule, np.array([answer.reported["noise_power"] for answer in answers]))
         weighed = weigh_heard(
             rule,
             opened.draw,
@@ -245,8 +245,8 @@ class SampledStrategy(FedAvg):
     def _messages(
         self, kind: str, clients: Iterable[int], server_round: int, arrays: ArrayRecord, config: ConfigRecord
     ) -> list[Message]:
-        told = ConfigRecord({**config, "server-round": server_round})
-        content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: told})
+        settings = ConfigRecord({**config, "server-round": server_round})
+        content = RecordDict({self.arrayrecord_key: arrays, self.configrecord_key: settings})
         return [Message(content, self._clients.nodes[client], kind) for client in clients]
 
     def _meet(self, grid: Grid, server_round: int) -> set[int]:
@@ -261,13 +261,13 @@ class SampledStrategy(FedAvg):
                 )
             time.sleep(_POLL_SECONDS)
         newcomers = sorted(connected - set(self._clients.nodes))
-        told: dict[int, Reported] = {}
+        metrics: dict[int, Reported] = {}
         if self._query and newcomers:
             questions = [Message(RecordDict(), node, MessageType.QUERY) for node in newcomers]
             replies = grid.send_and_receive(questions, timeout=self._patience_seconds)
             readable = self._replies.readable(server_round, "query", replies)
-            told = {reply.metadata.src_node_id: one for reply, one in readable}
-        self._clients.add(newcomers, told)
+            metrics = {reply.metadata.src_node_id: one for reply, one in readable}
+        self._clients.add(newcomers, metrics)
         num_clients = len(self._clients.nodes)
         self._memory = grown(self._memory, sampling.start(self._sampler, num_clients), num_clients)
         return connected
@@ -291,7 +291,7 @@ class SampledStrategy(FedAvg):
     def _check_reported(self) -> None:
         """Raise if clients have been heard, more than one, and none has told what the sampler goes by."""
         needed = self._goes_by & set(METRICS) - MAY_BE_SILENT
-        if (field := reported.untold(self._clients.reported, needed)) is not None:
+        if (field := reported.unreported(self._clients.reported, needed)) is not None:
             raise InvalidInput(
                 f"sampler {self._sampler.name!r} goes by {field}, and no reply tells {self._metric_names[field]!r}. "
                 "Add it to the MetricRecord of the client app's train reply, or say what it is called there: "
@@ -304,10 +304,10 @@ class SampledStrategy(FedAvg):
             return
         arrays: dict[str, FloatArray] = {
             "update_norm": np.array([answer.norm for answer in answers]),
-            "noise_power": np.array([answer.told["noise_power"] for answer in answers]),
+            "noise_power": np.array([answer.reported["noise_power"] for answer in answers]),
         }
         for name in {"local_steps", *MEASURES} & self._goes_by:
-            values = reported.column([answer.told for answer in answers], name)
+            values = reported.column([answer.reported for answer in answers], name)
             if not np.isnan(values).all():
                 arrays[name] = median_where_silent(values)
             elif name not in MAY_BE_SILENT:

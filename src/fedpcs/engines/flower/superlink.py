@@ -137,32 +137,32 @@ class ReplyLimit(BaseHTTPMiddleware):
 
     async def dispatch(self, request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         """Handle one request that Flower has taken apart, of a node it knows."""
-        told: Any = getattr(request.state, "protobuf_request", None)
+        asked: Any = getattr(request.state, "protobuf_request", None)
         path = request.url.path
         if path == f"{_RUNTIME}push-object":
-            before = self._sent.get(told.run_id, Sent())
-            self._sent[told.run_id] = before.and_part(told.session_id, len(told.object_content))
+            before = self._sent.get(asked.run_id, Sent())
+            self._sent[asked.run_id] = before.and_part(asked.session_id, len(asked.object_content))
         elif path == f"{_FLEET}push-messages":
-            self._announced(told)
+            self._announced(asked)
         elif path == f"{_FLEET}push-object":
-            self._pushed(told)
+            self._pushed(asked)
         return await call_next(request)
 
-    def _announced(self, told: Any) -> None:
-        for one in told.messages_list:  # Flower lets a node send orders to others in the server app's name
-            if one.metadata.src_node_id != told.node.node_id or not one.metadata.reply_to_message_id:
-                _refuse(told.node.node_id, "is no reply of its own", _FORBIDDEN)
+    def _announced(self, asked: Any) -> None:
+        for one in asked.messages_list:  # Flower lets a node send orders to others in the server app's name
+            if one.metadata.src_node_id != asked.node.node_id or not one.metadata.reply_to_message_id:
+                _refuse(asked.node.node_id, "is no reply of its own", _FORBIDDEN)
         sent = max(
-            (self._sent.get(one.metadata.run_id, Sent()) for one in told.messages_list), key=_size, default=Sent()
+            (self._sent.get(one.metadata.run_id, Sent()) for one in asked.messages_list), key=_size, default=Sent()
         )
         most = _FEW_PARTS + 2 * sent.most_parts
-        if not all(_has_at_most(tree, most) for tree in told.message_object_trees):
-            _refuse(told.node.node_id, f"has more than {most} parts")
-        self._room[told.node.node_id] = _MOST_TEXT_BYTES + 2 * sent.most_bytes
+        if not all(_has_at_most(tree, most) for tree in asked.message_object_trees):
+            _refuse(asked.node.node_id, f"has more than {most} parts")
+        self._room[asked.node.node_id] = _MOST_TEXT_BYTES + 2 * sent.most_bytes
 
-    def _pushed(self, told: Any) -> None:
-        node = told.node.node_id
-        self._room[node] = self._room.get(node, 0) - len(told.object_content)
+    def _pushed(self, asked: Any) -> None:
+        node = asked.node.node_id
+        self._room[node] = self._room.get(node, 0) - len(asked.object_content)
         if self._room[node] < 0:
             _refuse(node, "has more bytes than a reply in its run can have")
 

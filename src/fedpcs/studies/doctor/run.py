@@ -17,7 +17,7 @@ from fedpcs.studies.doctor.norms import Norms, measured_norms
 from fedpcs.studies.estimate import measure, seconds_of
 from fedpcs.studies.promise import promise
 from fedpcs.trial.assemble import dealt_out, delta_note, device_of, load_for, sampler_of
-from fedpcs.trial.preflight import try_out, untrained_classes
+from fedpcs.trial.preflight import dry_run, untrained_classes
 from fedpcs.trial.schedule import make_schedule
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check_run(config: RunConfig, data_dir: Path | None) -> list[Check]:
     """
     device_of(config)
     dataset = load_for(config, data_dir)
-    try_out(config, dataset)
+    dry_run(config, dataset)
     data = dealt_out(config, dataset, config.seeds[0])
     found = [_clients(config, data), *_classes(dataset), _time(config, dataset)]
     if note := delta_note(config):
