@@ -60,8 +60,10 @@ if __name__ == "__main__":
         }
     )
     with tempfile.TemporaryDirectory() as folder, Display(config) as display:
-        result = start_run(config, Path(folder) / "run", None, display).result or {}
+        result = start_run(config, Path(folder) / "run", None, display).result
     print("sampler   accuracy   ε spent (least / median / greatest client)")
-    for trial in result["trials"]:
-        spent = " / ".join(f"{math.ceil(100 * epsilon) / 100:.2f}" for epsilon in trial["spent"]["epsilon"].values())
-        print(f"{trial['sampler']:8s}  {trial['accuracy']:8.1%}   {spent}")
+    for trial in result.trials if result is not None else ():
+        epsilon = trial.spent.epsilon
+        spread = (epsilon.minimum, epsilon.median, epsilon.maximum)
+        spent = " / ".join(f"{math.ceil(100 * one) / 100:.2f}" for one in spread)
+        print(f"{trial.sampler:8s}  {trial.accuracy:8.1%}   {spent}")

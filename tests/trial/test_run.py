@@ -227,8 +227,6 @@ def test_a_folder_in_use_is_not_written_over(finished_run):
             {"sampling": {"samplers": ["no_such_module:Sampler"]}},
             "'no_such_module:Sampler' cannot be imported",
         ),
-        ({"data": {"name": "no-such-data"}}, "no-such-data"),
-        ({"training": {"model": "no-such-model"}}, "no-such-model"),
         ({"sampling": {"samplers": ["oort"], "rule": "hajek"}}, "hajek"),
         ({"sampling": {"samplers": ["delta"], "settings": {"delta": {"information": "ideal"}}}}, "delta"),
         ({"data": {"num_clients": 2000}}, "num_clients"),

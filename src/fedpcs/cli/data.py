@@ -50,6 +50,9 @@ def data_fetch(
 
     Example: fedpcs data fetch fashion-mnist --data-dir data
     """
+    from fedpcs.learning.datasets.catalogue import find_entry
+
+    find_entry(name)  # before torch is imported
     from fedpcs.cli.printing import emit
     from fedpcs.learning.datasets import fetch_dataset
 
@@ -71,6 +74,10 @@ def data_check(
 
     Example: fedpcs data check cifar-10 --data-dir data
     """
+    from fedpcs.learning.datasets.catalogue import find_entry
+
+    if ":" not in name:
+        find_entry(name)  # before torch is imported
     from fedpcs.cli.printing import emit, print_facts
     from fedpcs.learning.datasets.inventory import check
 

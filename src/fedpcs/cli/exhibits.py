@@ -12,7 +12,7 @@ import typer
 from fedpcs.cli.interrupts import command_line, goes_on_by
 from fedpcs.cli.options import DataDirOption, JsonOption, verb
 from fedpcs.errors import InvalidInput
-from fedpcs.exhibits.registry import EXHIBITS, Profile, listed
+from fedpcs.exhibits.registry import EXHIBITS, Profile, check_dataset, listed
 
 _EXHIBITS = Path("fedpcs-runs/reproduce")
 
@@ -51,10 +51,11 @@ def reproduce(
     found = listed(name)  # a misspelt name is refused before torch is imported
     if dataset is not None and not found.reads_data:
         raise InvalidInput(f"--dataset {dataset}: {name} is about the game alone and reads no data. Leave it out.")
+    data = "fashion-mnist" if dataset is None else dataset
+    check_dataset(name, data)
     from fedpcs.cli.printing import say
     from fedpcs.exhibits import reproduce
 
-    data = "fashion-mnist" if dataset is None else dataset
     with goes_on_by(command_line(), out, out / "trials"):
         page = reproduce.reproduce(
             name, data, profile, out, data_dir, num_jobs=jobs, only_done=only_done, say=partial(say, to_stderr=True)

@@ -85,7 +85,8 @@ def make_folder(folder: Path) -> None:
 def check_study(folder: Path) -> None:
     """Refuse a folder that holds neither a run nor a sweep, before torch is imported to read it."""
     if not folder.is_dir():
-        raise InvalidInput(f"{folder}: no run there (there is no such folder). Give the folder `fedpcs run` printed.")
+        why = "it is a file" if folder.exists() else "there is no such folder"
+        raise InvalidInput(f"{folder}: no run there ({why}). Give the folder `fedpcs run` printed.")
     if not any((folder / name).is_file() for name in ("config.toml", "sweep.json")):
         raise InvalidInput(
             f"{folder}: no run there, nor a sweep (config.toml and sweep.json are missing). Give a folder of `fedpcs "

@@ -10,6 +10,7 @@ import typer
 from fedpcs.cli import studies
 from fedpcs.cli.interrupts import goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, check_study, each_key_once, verb
+from fedpcs.errors import InvalidInput
 from fedpcs.trial.presets import preset_names
 
 _PRESETS = ", ".join(preset_names())
@@ -65,6 +66,7 @@ def run(
 def resume(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run or a sweep that was stopped.")],
     force: Annotated[bool, typer.Option("--force", help="Go on though code, data or configuration differ.")] = False,
+    data_dir: DataDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a run or a sweep that was stopped, from its last checkpoints: the result is that of one never stopped.
@@ -82,13 +84,15 @@ def resume(
     from fedpcs.trial import progress, run, run_store
 
     if (folder / "sweep.json").is_file():
-        studies.resume_sweep(folder, as_json=as_json)
+        if force:
+            raise InvalidInput("--force: is for runs. Trials of a sweep that other code has begun are begun again.")
+        studies.resume_sweep(folder, data_dir, as_json=as_json)
         return
     config = run_store.open_run(folder).config_as_it_stands()
     _plugins.look_here(*config.named)
     go_on = goes_on_by(resume_command(folder), folder, folder / "manifest.json")
     with go_on, progress.Display(config) as display:
-        store = run.resume_run(folder, display, force=force)
+        store = run.resume_run(folder, display, force=force, data_dir=data_dir)
         if not store.report.exists():
             write_report_safely(store, display.say)
     run_table.print_run(store, as_json=as_json)

@@ -11,6 +11,7 @@ import typer
 from fedpcs import _files
 from fedpcs.cli.interrupts import command_line, goes_on_by, resume_command
 from fedpcs.cli.options import DataDirOption, JsonOption, SetOption, check_study, each_key_once, verb
+from fedpcs.errors import InvalidInput
 
 if TYPE_CHECKING:
     from fedpcs.studies.cell_store import CellStore
@@ -75,14 +76,15 @@ def compare(
     _carry_out(folder, plan, store, data_dir, command_line(), with_parquet=with_parquet, as_json=as_json)
 
 
-def resume_sweep(folder: Path, *, as_json: bool) -> None:
+def resume_sweep(folder: Path, data_dir: Path | None, *, as_json: bool) -> None:
     """Do what is missing of a sweep, and write its page."""
     from fedpcs.studies import compare
     from fedpcs.studies import plan as sweep_plan
 
     kept = compare.read_sweep(folder / "sweep.json")
-    plan = sweep_plan.plan_sweep(kept.cells, kept.store, kept.data_dir)
-    _carry_out(folder, plan, kept.store, kept.data_dir, resume_command(folder), as_json=as_json)
+    lies_in = kept.data_dir if data_dir is None else data_dir
+    plan = sweep_plan.plan_sweep(kept.cells, kept.store, lies_in)
+    _carry_out(folder, plan, kept.store, lies_in, resume_command(folder), as_json=as_json)
 
 
 def _carry_out(
@@ -128,6 +130,8 @@ def report(
     try:
         for one in folders:
             check_study(one)
+            if with_parquet and not compare.is_sweep(one):
+                raise InvalidInput(f"--parquet: {one} is a run's folder, and only a sweep has a table of cells.")
             written.append(study.write_study(one, with_parquet=with_parquet))
             if not as_json:
                 print(written[-1].report)  # at once: a folder further on may be refused

@@ -44,6 +44,8 @@ def theory(
         raise InvalidInput("--rounds and --trajectories are of --quadratic; a run has its own. Leave them out.")
     if run is not None:
         check_study(run)
+        if (run / "sweep.json").is_file():
+            raise InvalidInput(f"{run}: is a sweep's folder. Give that of one `fedpcs run`.")
     if figures is not None:
         make_folder(figures)
     from fedpcs.cli.printing import emit, status

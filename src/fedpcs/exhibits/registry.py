@@ -7,6 +7,7 @@ from typing import Literal
 
 from fedpcs import _validate
 from fedpcs.errors import InvalidInput
+from fedpcs.learning.datasets.catalogue import DATASETS
 
 Profile = Literal["quick", "paper"]  # for two cores, or the paper's sizes
 
@@ -90,8 +91,11 @@ def check_dataset(name: str, dataset: str) -> None:
     """Check that an exhibit is shown on a data set.
 
     Raises:
-        InvalidInput: It is shown on another one alone.
+        InvalidInput: There is no such data set, or the exhibit is shown on another one alone.
     """
-    only = listed(name).only_dataset
+    found = listed(name)
+    only = found.only_dataset
     if only is not None and dataset != only:
         raise InvalidInput(f"--dataset: {name} is shown on {only} alone, got {dataset!r}. Leave it out.")
+    if found.reads_data:
+        _validate.choice("--dataset", dataset, DATASETS)

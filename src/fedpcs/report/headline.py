@@ -1,6 +1,6 @@
 """One plain sentence for the top of a page: what is sure of one sampler beside others. At most 25 words, always.
 
-What is sure is a difference of `three_differences` whose interval leaves zero out. One thing that is sure of one pair
+What is sure is a difference of `studies.comparison` whose interval leaves zero out. One thing that is sure of one pair
 is told with its interval; two are told by their size; of several others, or of several settings, it is told how many.
 """
 

@@ -17,9 +17,9 @@ from fedpcs.errors import InvalidInput
 from fedpcs.game.config import STRICT, GameConfig, Number
 from fedpcs.game.population import MOST_SAMPLES
 from fedpcs.game.schedule import Behaviour
-from fedpcs.privacy.modes import MODES, mode_named
-from fedpcs.privacy.modes.mode import Clips, PrivacyMode
-from fedpcs.privacy.modes.record import RECORD
+from fedpcs.learning.datasets.catalogue import DATASETS
+from fedpcs.learning.models.catalogue import MODELS
+from fedpcs.privacy.modes import MODES, RECORD, Clips, PrivacyMode, mode_named
 from fedpcs.sampling import make_sampler
 from fedpcs.trial.presets import preset_names, preset_text
 
@@ -35,11 +35,19 @@ def _known_mode(name: str) -> str:
 ModeName = Annotated[str, AfterValidator(_known_mode)]
 
 
+def _known_dataset(name: str) -> str:
+    return name if ":" in name else _validate.choice("data.name", name, DATASETS, or_else="package.module:function")
+
+
+def _known_model(name: str) -> str:
+    return name if ":" in name else _validate.choice("training.model", name, MODELS, or_else="package.module:function")
+
+
 class DataConfig(BaseModel):
     """Which records, and how they are dealt out to clients."""
 
     model_config = STRICT
-    name: str = "digits"
+    name: Annotated[str, AfterValidator(_known_dataset)] = "digits"
     num_clients: int = Field(50, ge=1, le=10_000_000)
     partition: Literal["iid", "dirichlet", "shards", "quantity"] = "dirichlet"
     alpha: Number = Field(0.5, ge=1e-9, le=1_000_000_000)
@@ -57,7 +65,7 @@ class TrainingConfig(BaseModel):
     """How clients train, and how the server moves the model."""
 
     model_config = STRICT
-    model: str = "linear"
+    model: Annotated[str, AfterValidator(_known_model)] = "linear"
     learning_rate: Number = Field(0.1, ge=1e-9, le=1_000_000_000)
     batch_size: int = Field(32, ge=0)  # 0: all records at once
     local_epochs: int = Field(1, ge=1)

@@ -38,10 +38,10 @@ def start_run(
     """
     refuse_import_of_script()
     observer = observer or Silent()
+    store = RunStore(folder)
+    store.check_free()  # before the data are read
     session = open_session(config, data_dir, games or folder / "games", observer)
     prepare(config, session)
-    store = RunStore(folder)
-    store.check_free()
     with locked(folder):
         store.begin(config, make_manifest(config, session.identity, data_dir, list(session.notes)))
         with federated(session, config), stop_signal() as stopping:

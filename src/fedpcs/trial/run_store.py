@@ -93,7 +93,9 @@ def open_run(folder: Path) -> RunStore:
         InvalidInput: There is none.
     """
     if not (folder / "config.toml").is_file():
-        why = "config.toml is missing" if folder.is_dir() else "there is no such folder"
+        why = "there is no such folder"
+        if folder.exists():
+            why = "config.toml is missing" if folder.is_dir() else "it is a file"
         raise InvalidInput(f"{folder}: no run there ({why}). Give the folder `fedpcs run` printed.")
     if not (folder / "manifest.json").is_file():
         raise CorruptFile(f"{folder}: manifest.json is missing; the run had not begun. Start it again.")

@@ -13,86 +13,29 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import nn
+if TYPE_CHECKING:
+    from fedpcs.learning.models.build import Builder as Builder
+    from fedpcs.learning.models.build import make_model as make_model
+    from fedpcs.learning.models.catalogue import MODELS as MODELS
+    from fedpcs.learning.models.imagenet import load_imagenet_weights as load_imagenet_weights
+    from fedpcs.learning.models.norms import without_batch_norm as without_batch_norm
 
-from fedpcs import _random, _validate
-from fedpcs._plugins import imported
-from fedpcs.errors import FedpcsError, InvalidInput
-from fedpcs.learning.models.convolutional import cnn_cifar, cnn_cifar_small, cnn_cinic, cnn_fashion, tanh_cnn
-from fedpcs.learning.models.dense import linear, small_mlp
-from fedpcs.learning.models.imagenet import load_imagenet_weights
-from fedpcs.learning.models.norms import without_batch_norm
-from fedpcs.learning.models.resnet import resnet_18
-from fedpcs.learning.models.shapes import check_shape
-from fedpcs.learning.models.vgg import vgg_11, vgg_16
-
-__all__ = ["MODELS", "Builder", "load_imagenet_weights", "make_model", "without_batch_norm"]
-
-Builder = Callable[[tuple[int, ...], int], nn.Module]
-
-MODELS: dict[str, Builder] = {
-    "cnn-fashion": cnn_fashion,
-    "cnn-cifar": cnn_cifar,
-    "cnn-cifar-small": cnn_cifar_small,
-    "cnn-cinic": cnn_cinic,
-    "vgg-11": vgg_11,
-    "vgg-16": vgg_16,
-    "resnet-18": resnet_18,
-    "tanh-cnn": tanh_cnn,
-    "linear": linear,
-    "small-mlp": small_mlp,
+# Read at first use, so that a misspelt name is refused before torch is imported.
+_HOMES = {
+    "Builder": "build",
+    "MODELS": "catalogue",
+    "load_imagenet_weights": "imagenet",
+    "make_model": "build",
+    "without_batch_norm": "norms",
 }
 
-
-def make_model(name: str, input_shape: tuple[int, ...], num_classes: int, *, seed: int) -> nn.Module:
-    """Return a freshly initialised network, on the CPU.
-
-    Args:
-        name: One of `MODELS`, or your own as "package.module:function"; the function is called with the next two.
-        input_shape: Shape of one record, such as (channels, height, width).
-        num_classes: Number of classes, two or more.
-        seed: The run's seed, zero or above.
-
-    Raises:
-        InvalidInput: The name is unknown, or the network cannot take records of this shape.
-
-    Guarantees:
-        The weights depend on the arguments alone, bit for bit, and torch's global generator is left as it was.
-
-    Example:
-        >>> model = make_model("tanh-cnn", (1, 28, 28), 10, seed=0)
-        >>> sum(parameter.numel() for parameter in model.parameters())
-        26010
-    """
-    shape, num_classes = check_shape(input_shape, num_classes)
-    start = int(_random.generator(seed, "model").integers(2**63))
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        builder = _builder(name)  # inside, because importing someone's module may draw too
-        torch.default_generator.manual_seed(start)
-        model = _built(builder, name, shape, num_classes)
-    if not isinstance(model, nn.Module):
-        raise InvalidInput(f"model {name!r} must return a torch.nn.Module, got {type(model).__name__}. Return one.")
-    return model
+__all__ = list(_HOMES)
 
 
-def _builder(name: str) -> Builder:
-    if not isinstance(name, str) or not all(name.partition(":")):
-        return MODELS[_validate.choice("model", name, MODELS, or_else="package.module:function")]
-    remedy = "It must be package.module:function, a function of (input_shape, num_classes)."
-    builder: Builder = imported("model", name, remedy)
-    return builder
-
-
-def _built(builder: Builder, name: str, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-    try:
-        return builder(shape, num_classes)
-    except FedpcsError:
-        raise
-    except Exception as error:  # a user's function may fail in any way
-        raise InvalidInput(
-            f"model {name!r} could not be built for records of shape {shape} and {num_classes} classes: {error}. "
-            "A function of your own is called with these two, in this order."
-        ) from error
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fedpcs.learning.models' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"fedpcs.learning.models.{_HOMES[name]}"), name)

@@ -12,10 +12,12 @@ from fedpcs import _validate
 from fedpcs.errors import InvalidInput
 from fedpcs.privacy.events import Level
 from fedpcs.privacy.modes.client import CLIENT
-from fedpcs.privacy.modes.mode import Canary, PrivacyMode
+from fedpcs.privacy.modes.mode import Canary, Clips, PrivacyMode
 from fedpcs.privacy.modes.no_privacy import NO_PRIVACY
 from fedpcs.privacy.modes.paper import PAPER
 from fedpcs.privacy.modes.record import RECORD
+
+__all__ = ["MODES", "RECORD", "Clips", "PrivacyMode", "audit_named", "level_named", "mode_named", "register"]
 
 MODES: dict[str, PrivacyMode] = {mode.name: mode for mode in (NO_PRIVACY, PAPER, CLIENT, RECORD)}
 
