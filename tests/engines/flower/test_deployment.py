@@ -225,7 +225,7 @@ EXPECTED = {
     2: {1: ("layout", "float64"), 2: ("layout", "is missing")},
     3: {1: ("layout", "'extra'"), 2: ("size", "1000000")},
     4: {1: ("contract", "contracted was"), 2: ("message", "characters of JSON")},
-    5: {1: ("message", "not JSON"), 2: ("stale", "another task's")},
+    5: {1: ("message", "Invalid JSON"), 2: ("stale", "another task's")},
     6: {1: ("message", "cannot be read"), 2: ("norm", "an honest update has at most")},
     7: {1: ("raised", "memory: RuntimeError"), 2: ("deadline", "")},
     8: {1: ("deadline", ""), 2: ("died|deadline", "")},  # whichever is noticed first
