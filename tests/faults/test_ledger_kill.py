@@ -155,6 +155,16 @@ def test_processes_that_charge_at_once_never_pass_the_limit(workers, tmp_path):
         assert ledger.spent("ada").rho == Rho.of(1.0)
 
 
+def test_a_ledger_is_not_called_damaged_while_another_process_writes_its_log(workers, tmp_path):
+    """Some of these 80 opens meet a log that grows while it is read."""
+    path = tmp_path / "ledger.sqlite"
+    with PrivacyLedger.open(path) as ledger:
+        ledger.set_limit("ada", 100.0)
+    job = {"do": "spend", "ledger": str(path), "rho": 0.01, "charges": 2}
+    answers = workers.run(*({**job, "run": f"run {i}"} for i in range(80)))
+    assert [answer["status"] for answer in answers] == [0] * 80
+
+
 def test_processes_that_start_a_ledger_at_once_share_it(workers, tmp_path):
     for number in range(20):
         path = tmp_path / f"{number}.sqlite"

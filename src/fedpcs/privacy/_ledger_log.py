@@ -11,11 +11,12 @@ References:
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedpcs._files import MOST_ARRAYS, read_bytes
+from fedpcs._files import MOST_ARRAYS, open_regular
 
 _HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
@@ -51,7 +52,8 @@ def find_damage(path: Path) -> str | None:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_bytes(path, MOST_ARRAYS)
+        with open_regular(path, MOST_ARRAYS) as stream:
+            return stream.read(os.fstat(stream.fileno()).st_size)  # another process may add to it meanwhile
     except FileNotFoundError:
         return b""
 
